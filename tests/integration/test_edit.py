@@ -273,7 +273,7 @@ def test_what_is_no_live_fact_cannot_be_edited(memory: Memory) -> None:
         with pytest.raises(NotFoundError):
             edited(memory, id_, 2, importance=0.9)
     chunk = memory.add("# Notes", kind="chunk")
-    with pytest.raises(InvalidInputError, match="is a chunk"):
+    with pytest.raises(InvalidInputError, match="is of kind chunk"):
         edited(memory, chunk, importance=0.9)
 
 

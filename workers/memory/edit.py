@@ -158,7 +158,7 @@ def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, carefu
     """Return the differences between an edit and a fact; a decay class derived from words is derived again."""
     if before.kind in OF_DOCUMENTS:
         if strict:
-            raise InvalidInputError(f"id: {before.id} is a {before.kind}; change it where it comes from.")
+            raise InvalidInputError(f"id: {before.id} is of kind {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)
     new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
     if strict:
