@@ -192,6 +192,16 @@ def test_keeping_again_changes_nothing_even_when_the_kept_was_superseded_since(m
     assert memory.rows("select facts::text, activity::text from facts, activity where fact = id order by id") == before
 
 
+def test_a_late_repeat_of_keeping_does_not_undo_a_later_restore(memory: Memory) -> None:
+    old, new = add(memory, PORTO), add(memory, LISBON)
+    keep(memory, new, old)
+    memory.restore(old, at=11)
+    with pytest.raises(InvalidInputError, match=f"{old} was restored at .* later than this was asked"):
+        keep(memory, new, old)
+    keep(memory, new, old, at=12)
+    assert pairs(memory) == []
+
+
 def test_several_are_superseded_by_one_or_none_is(memory: Memory) -> None:
     ids = [add(memory, PORTO, text=f"{i}", value=f"{i}") for i in range(3)]
     with pytest.raises(InvalidInputError, match="no fact"):

@@ -91,7 +91,7 @@ def _with_merged(
     going = new = list(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         unpack(context, db, tenant, taken)
-        restored = _restored_later(context, db, tenant, new, now)
+        restored = restored_later(context, db, tenant, new, now)
         new = [*events.still_merged(db, tenant, taken, [id_ for id_ in new if id_ not in restored])]
         if session is not None:
             staying = occurrences.staying(db, tenant, new, session)
@@ -105,7 +105,7 @@ def _forget(
 ) -> dict[UUID, Outcome | InvalidInputError]:
     activity.lock(db, tenant, ids)
     before = tombstones.standings(db, tenant, ids, now)
-    restored = _restored_later(context, db, tenant, list(before), now)
+    restored = restored_later(context, db, tenant, list(before), now)
     going = [id_ for id_ in before if id_ not in restored]
     requested = [id_ for id_ in going if before[id_].reason not in REQUESTED]
     forget_within(db, [tenant] * len(requested), requested, ["asked"] * len(requested), now, run)
@@ -118,9 +118,10 @@ def _forget(
     return outcomes | {id_: overtaken_error(id_, "restored", at, now) for id_, at in restored.items()}
 
 
-def _restored_later(
+def restored_later(
     context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime
 ) -> dict[UUID, datetime]:
+    """Return which facts were restored on request after `now`, and when."""
     restored = events.later(db, tenant, ids, ["restored"], now)
     return {id_: at for id_, at in restored.items() if context.may_be_later(db, at)}
 

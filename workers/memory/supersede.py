@@ -18,7 +18,7 @@ from workers.core.arrays import Floats, Ints
 from workers.core.intent import Action, Intent
 from workers.core.text import same_record
 from workers.errors import InvalidInputError, NotFoundError
-from workers.memory.forget import retire_within
+from workers.memory.forget import overtaken_error, restored_later, retire_within
 from workers.memory.namespace_settings import notices_updates
 from workers.storage import activity, candidates, events, links, namespaces, statements, supersession, tombstones, words
 from workers.storage.candidates import Scope
@@ -163,7 +163,8 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
     """Resolve contradictions: one fact supersedes the others. Idempotent.
 
     Raises:
-        InvalidInputError: one of them does not exist, was superseded by another or forgotten; nothing was changed.
+        InvalidInputError: one of them does not exist, was superseded by another or forgotten, or restored after `now`;
+            nothing was changed.
     """
     with transaction(context.database_url) as db:
         tenant = _tenant(db, namespace)
@@ -171,6 +172,8 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
         open_ = [other for other in others if other not in states or states[other].superseded_by != id_]
         for one in [*open_, id_] if open_ else []:
             _check_live(one, states.get(one), namespace)
+        for other, at in restored_later(context, db, tenant, open_, now).items():
+            raise overtaken_error(other, "restored", at, now)
         close_within(db, tenant, [Closed(other, now, now) for other in open_])
         link_within(db, tenant, dict.fromkeys(open_, id_))
         _note_further(db, tenant, id_, open_, now)
