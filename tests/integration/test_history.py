@@ -94,10 +94,15 @@ def test_a_fact_that_is_kept_later_says_when_it_superseded_the_other(memory: Mem
     ]  # fmt: skip
 
 
-def test_a_fact_that_is_kept_says_of_each_fact_that_it_superseded_it(memory: Memory) -> None:
+@pytest.mark.parametrize("by_storing", [False, True])
+def test_a_fact_says_of_each_fact_that_it_superseded_it(memory: Memory, *, by_storing: bool) -> None:
     first, second, newer = (memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six"))
+    again = [{"id": str(uuid4()), "text": "Tea at six.", "supersedes": str(one)} for one in (first, second)]
     for _ in range(2):
-        supersede.keep(memory.context, "default", newer, [first, second], day(3))
+        if by_storing:
+            memory.store(*again, at=3)
+        else:
+            supersede.keep(memory.context, "default", newer, [first, second], day(3))
     said = [one for one in history_of(memory, newer, 4).events if one.what == "superseded another"]
     assert [one.at for one in said] == [day(3), day(3)]
     assert {one.details["id"] for one in said} == {str(first), str(second)}

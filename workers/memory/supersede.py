@@ -20,7 +20,7 @@ from workers.core.text import same_record
 from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.forget import overtaken_error, restored_later, retire_within
 from workers.memory.namespace_settings import notices_updates
-from workers.storage import activity, candidates, events, links, namespaces, statements, supersession, tombstones, words
+from workers.storage import activity, candidates, links, namespaces, statements, supersession, tombstones, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
@@ -176,16 +176,6 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
             raise overtaken_error(other, "restored", at, now)
         close_within(db, tenant, [Closed(other, now, now) for other in open_])
         link_within(db, tenant, dict.fromkeys(open_, id_))
-        _note_further(db, tenant, id_, open_, now)
-
-
-def _note_further(db: Connection, tenant: int, id_: UUID, others: Sequence[UUID], now: datetime) -> None:
-    """Note in the history of a fact what it supersedes beyond the one fact that its row names."""
-    account = events.account(db, tenant, id_, now) if others else None
-    first = account.supersedes_id if account else None
-    further = [other for other in others if other != first]
-    if further:
-        events.add_many(db, tenant, now, [(id_, "superseded another", {"id": str(other)}) for other in further])
 
 
 def accept(context: Context, namespace: str, one: UUID, two: UUID, now: datetime) -> None:

@@ -61,6 +61,15 @@ LINK_NEW = """
     where facts.namespace = %(namespace)s and facts.id = pair.new and supersedes_id is null
 """
 
+# The row of a fact names one that it superseded; its history has the others.
+NOTE_FURTHER = """
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, newer.id, older.superseded_at, 'superseded another', jsonb_build_object('id', older.id)
+    from unnest(%(old)s::uuid[], %(new)s::uuid[]) as pair (old, new)
+    join facts as older on older.namespace = %(namespace)s and older.id = pair.old
+    join facts as newer on newer.namespace = %(namespace)s and newer.id = pair.new and newer.supersedes_id <> older.id
+"""
+
 # Events keep the old values. The newer fact keeps `supersedes_id`, which a redelivered store looks for. As to `+ 0`,
 # see `server.OUTDATED`.
 REOPEN = f"""
@@ -119,10 +128,11 @@ def latest(db: Connection, namespace: int, fact: UUID) -> UUID:
 
 
 def link(db: Connection, namespace: int, old: Sequence[UUID], new: Sequence[UUID]) -> None:
-    """Record in both directions which facts replaced closed ones; for one that replaced several, only the first."""
+    """Record in both directions which facts replaced closed ones."""
     pairs = {"namespace": namespace, "old": list(old), "new": list(new)}
     db.execute(LINK_OLD, pairs)
     db.execute(LINK_NEW, pairs)
+    db.execute(NOTE_FURTHER, pairs)
 
 
 def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> None:
