@@ -120,6 +120,23 @@ def test_a_pinned_value_is_superseded_by_nothing_that_is_drawn(drawing: Memory) 
     assert sorted(homes(drawing, at=3)) == ["Leipzig", "Porto"]
 
 
+def test_a_value_is_stored_though_another_superseded_the_older_one_since_it_was_drawn(
+    drawing: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = drawing.add("Lives in Rome", entity="user", key="home", value="Rome", at=1)
+    drawn_ = extract._planned
+
+    def meanwhile(*given: Any) -> Any:
+        planned = drawn_(*given)
+        drawing.store({"text": "Lives in Bonn", "supersedes": str(old)}, at=2)
+        return planned
+
+    monkeypatch.setattr(extract, "_planned", meanwhile)
+    new = remember(drawing, HOMES["Leipzig"], at=2)
+    assert [draw(drawing, new, at=3) for _ in range(2)] == [1, 0]
+    assert homes(drawing, at=4) == ["Leipzig"]
+
+
 def test_a_value_that_was_pinned_once_is_superseded(drawing: Memory) -> None:
     pinned = drawing.add("Lives in Porto", entity="user", key="home", value="Porto", at=1)
     drawing.pin(pinned, at=1, until=1.5)

@@ -220,6 +220,11 @@ def _store(context: Context, namespace: str, planned: dict[str, Any], now: datet
     """Store the facts and link each to its turns; return how many are new, without those whose turns were forgotten."""
     facts = [NewFact.model_validate(one) for one in planned["facts"]]
     done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
+    late = [place for place, one in enumerate(done) if isinstance(one, InvalidInputError) and facts[place].supersedes]
+    if late:  # what they were to supersede has been superseded or forgotten since
+        alone = [facts[place].model_copy(update={"supersedes": None}) for place in late]
+        again = store_many(context, namespace, alone, now, count_turns=False, use=uuid5(own, "alone"))
+        done = [again.pop(0) if place in late else one for place, one in enumerate(done)]
     stored: dict[UUID | None, UUID | None] = {}
     new = set[UUID]()
     for fact, one in zip(facts, done, strict=True):
