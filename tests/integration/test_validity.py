@@ -44,6 +44,19 @@ def test_a_validity_that_ends_before_it_begins_is_refused(memory: Memory, until:
         editing.edit(memory.context, Edit(id=id_, **wrong), day(1))
 
 
+@pytest.mark.parametrize(
+    ("name", "number"), [("valid_until", 2), ("valid_until", 1), ("valid_from", 4), ("valid_from", 5)]
+)
+def test_a_validity_that_would_end_before_it_begins_is_ignored_of_a_known_fact(
+    memory: Memory, twin: Memory, name: str, number: float
+) -> None:
+    id_ = memory.add(TEXT, valid_from=day(2).isoformat(), valid_until=day(4).isoformat())
+    (again,) = memory.store({"id": str(id_), "text": TEXT, name: day(number), "role": "tool"}, at=5)
+    assert isinstance(again, Stored)
+    assert (again.changed, again.ignored) == (["role"], [name])
+    assert twin.import_records(memory.archive(6), 6) == ["added"]
+
+
 def test_validity_and_role_can_be_edited_and_stated_again(memory: Memory) -> None:
     id_ = memory.add(TEXT, role="assistant")
     memory.rows("update facts set content_salience = 0.3")

@@ -31,6 +31,7 @@ DISTINGUISHING = (*IDENTIFYING, "valid_until")
 """Fields in which near-duplicates agree."""
 
 DECAY_FIELDS = ("decay_class", "confidence")
+VALIDITY = ("valid_from", "valid_until")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +111,8 @@ def edit_within(
     """Change live facts by id; return the names of the fields that changed, by id.
 
     Fields edited after `now` are left unchanged, and tags that such an edit removed; unless `strict`, the given tags
-    include the known ones, and others are added. A change that would make a fact equal to another raises if `strict`,
-    else it is skipped.
+    include the known ones, and others are added. A change that would make a fact equal to another, or its validity end
+    before it begins, raises if `strict`, else it is skipped.
     """
     rows = activity.lock(db, tenant, list(wanted))
     known = edits.read(db, tenant, rows.ids)
@@ -161,8 +162,11 @@ def _change(before: Editable, wanted: Mapping[str, Any], *, strict: bool, carefu
             raise InvalidInputError(f"id: {before.id} is of kind {before.kind}; change it where it comes from.")
         return Change(before, {}, before.decay_class_source)
     new = {name: value for name, value in wanted.items() if value != getattr(before, name)}
+    begins, ends = (new.get(name, getattr(before, name)) for name in VALIDITY)
     if strict:
-        check_validity(new.get("valid_from", before.valid_from), new.get("valid_until", before.valid_until))
+        check_validity(begins, ends)
+    elif ends is not None and ends <= begins:
+        new = {name: value for name, value in new.items() if name not in VALIDITY}
     decay_class, source = _classed(before, wanted, new, careful=careful)
     new.pop("decay_class", None)
     if (decay_class, source) != (before.decay_class, before.decay_class_source):

@@ -1,7 +1,7 @@
 """Repeated statements: how they differ from the known fact, and how they renew its lifetime."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,6 +14,7 @@ from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.episodes import NOT_YET, Branch
 from workers.core.fading import Anchors, as_written, expiries, select
+from workers.memory.edit import VALIDITY
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, turns
 from workers.storage.activity import Activity
@@ -36,15 +37,16 @@ def explicit(fact: NewFact) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value not in (None, [])}
 
 
-def ignored(fact: NewFact, known: Editable) -> list[str]:
-    """Return what of a repeated statement is ignored: `case`, `spacing`, or names of fields.
+def ignored(fact: NewFact, known: Editable, changed: Collection[str]) -> list[str]:
+    """Return what of a repeated statement is ignored: `case`, `spacing`, or names of fields that were not `changed`.
 
     A repeat with the fact's own id may give the initial decay state again.
     """
     starting = () if fact.id == known.id else STARTING
     is_elsewhere = fact.session is not None and (fact.session, fact.turn) != (known.session, known.turn)
-    names = (*(COMPARED_ELSEWHERE if is_elsewhere else COMPARED), *starting)
-    given = [name for name in names if name in fact.model_fields_set and getattr(fact, name) is not None]
+    names = (*(COMPARED_ELSEWHERE if is_elsewhere else COMPARED), *VALIDITY, *starting)
+    unchanged = fact.model_fields_set.difference(changed)
+    given = [name for name in names if name in unchanged and getattr(fact, name) is not None]
     other = [name for name in given if name in STARTING or getattr(fact, name) != getattr(known, name)]
     return [*_differences(fact.text, known.text), *other]
 

@@ -311,7 +311,7 @@ def _edited(
         named = {*explicit(fact), "decay_class", "valid_until"}
         done = [name for name in changed.get(before.id, []) if name in named]
         action = "updated" if done else again[place].action
-        edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before))
+        edited[place] = replace(again[place], action=action, changed=done, ignored=ignored(fact, before, done))
     return edited
 
 
