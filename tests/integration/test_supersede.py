@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.core.fidelity import FINGERPRINT
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.memory import embed, facts, store
+from workers.memory import embed, facts, store, supersede
 from workers.memory.add import Stored
 from workers.memory.lifetime import UNKNOWN
+from workers.storage import activity, namespaces
+from workers.storage.connection import connect
+from workers.storage.supersession import Closed
 
 PORTO, LISBON, BRAGA = "Ana lives in Porto.", "Ana lives in Lisbon.", "Ana lives in Braga."
 ASKED = "Where does Ana live?"
@@ -307,6 +310,19 @@ def test_one_message_delivered_twice_at_once_is_one_supersession(memory: Memory)
             answers = list(pool.map(lambda _, fact=fact: memory.store(fact, at=1), range(2)))
         assert [actions(one) for one in answers] == [["updated"], ["updated"]]
     assert len(memory.rows(LIVE)) == 10
+
+
+def test_a_fact_that_is_superseded_while_its_end_is_noticed_is_not_forgotten_too(memory: Memory) -> None:
+    old = memory.add(PORTO, decay_class="session")
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        tenant = namespaces.id_of(db, "default")
+        activity.lock(db, tenant, [old])
+        storing = pool.submit(memory.store, PORTO, at=2)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        supersede.close_within(db, tenant, [Closed(old, day(0.5), day(0.5))])
+        db.commit()
+        assert actions(storing.result()) == ["added"]
+    assert memory.rows("select forgotten_at, superseded_at from facts where id = %s", old) == [(None, day(0.5))]
 
 
 def test_batches_that_supersede_the_same_facts_in_opposite_order_do_not_deadlock(memory: Memory) -> None:

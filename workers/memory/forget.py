@@ -189,7 +189,8 @@ def forget_ended(context: Context, db: Connection, tenant: int, known: statement
     """
     ended = activity.ended(db, tenant, [one.id for stated in known.values() for one in stated], now) if known else ()
     if ended:
-        forget_ended_of(context, db, tenant, activity.lock(db, tenant, list(ended)), now)
+        activity.ask_lock(db, tenant, list(ended))  # read after it: a fact may have been superseded meanwhile
+        forget_ended_of(context, db, tenant, activity.read_live(db, tenant, list(ended)), now)
     return bool(ended)
 
 
