@@ -1,13 +1,18 @@
 """Estimates: content salience is the initial strength, and is estimated again after a namespace has grown tenfold."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.admin import search_indexes
 from workers.core.ranking import LONG
 from workers.core.salience import Statement, salience
 from workers.memory import estimate
+from workers.memory.edit import edit_within
 from workers.memory.facts import show
+from workers.storage import activity, namespaces
+from workers.storage.connection import connect
 
 SAYS_MUCH, SAYS_LITTLE = "I moved to Porto in March 2024 and work as a nurse now.", "Wow, that's great!"
 
@@ -80,6 +85,19 @@ def test_a_namespace_that_has_grown_tenfold_is_estimated_again_but_for_what_was_
     assert estimate.grown_tenfold(estimated.context) == []
     assert estimate.estimate_again(estimated.context, "default", day(0)) == 62
     assert strengths(estimated) == after
+
+
+def test_an_estimate_of_a_role_that_is_edited_meanwhile_is_not_written(estimated: Memory) -> None:
+    said = estimated.add("I moved to Leipzig with my dog Rex.", role="user")
+    with ThreadPoolExecutor(1) as pool, connect(estimated.context.database_url) as db:
+        tenant = namespaces.id_of(db, "default")
+        activity.lock(db, tenant, [said])
+        estimating = pool.submit(estimate.estimate_again, estimated.context, "default", day(1))
+        wait_for(lambda: bool(estimated.value(LOCK_WAITS)))
+        edit_within(estimated.context, db, tenant, {said: {"role": "assistant"}}, day(1))
+        db.commit()
+        estimating.result()
+    assert estimated.value("select content_salience from facts") is None
 
 
 def test_a_grown_namespace_is_estimated_again_by_one_caller_and_until_that_is_done(

@@ -138,7 +138,8 @@ RESTART = """
         and coactivations = 0 and (case when base < 1e-37 then 0 else base end)::real = content_salience
 """
 
-ESTIMATE_AGAIN = ESTIMATE.replace(" and content_salience is null", "")
+# A fact without content salience is estimated in the background: an edit may have changed its role since it was read.
+ESTIMATE_AGAIN = ESTIMATE.replace("content_salience is null", "content_salience is not null")
 
 # On Citus the tables of the node that is asked are empty: their rows are on the schema's node.
 BYTES = """
