@@ -144,20 +144,22 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
 
 def _note_repeats(context: Context, tenant: int, given: Sequence[ArchivedFact], done: Sequence[Imported]) -> None:
     """Record where facts that others state already were said, too."""
-    places: list[occurrences.Occurrence] = []
-    outside: list[tuple[UUID, datetime, str | None]] = []
-    for one, outcome in zip(given, done, strict=True):
-        if isinstance(outcome, Stored) and outcome.action == "duplicate":
-            said, at = one.fact, one.fact.source_date or one.past.created_at
-            if said.session is None:
-                outside.append((outcome.id, at, said.role))
-            else:
-                places.append((outcome.id, one.id, said.session, said.turn, said.role, at))
-    if places or outside:
+    said = [
+        (
+            outcome.id,
+            one.id,
+            one.fact.session,
+            one.fact.turn,
+            one.fact.role,
+            one.fact.source_date or one.past.created_at,
+        )
+        for one, outcome in zip(given, done, strict=True)
+        if isinstance(outcome, Stored) and outcome.action == "duplicate"
+    ]
+    if said:
         with transaction(context.database_url) as db:
-            imports.lock_facts(db, tenant, {known for known, *_ in places} | {known for known, *_ in outside})
-            occurrences.add(db, tenant, places)
-            occurrences.record_outside(db, tenant, outside)
+            imports.lock_facts(db, tenant, {known for known, *_ in said})
+            occurrences.add(db, tenant, said)
 
 
 def _added(

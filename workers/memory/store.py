@@ -214,10 +214,12 @@ def _record_occurrences(
     db: Connection, tenant: int, rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]
 ) -> None:
     """Note where known facts were said again; last, as an erasure locks activity before facts."""
-    again = [(one.id, row) for row, one in zip(rows, answers, strict=True) if isinstance(one, Stored) and one.is_use]
-    occurrences.record(db, tenant, again)
-    outside = [(id_, row.source_date or row.created_at, row.role) for id_, row in again if row.session is None]
-    occurrences.record_outside(db, tenant, outside)
+    said = [
+        (one.id, row.id, row.session, row.turn, row.role, row.source_date or row.created_at)
+        for row, one in zip(rows, answers, strict=True)
+        if isinstance(one, Stored) and one.is_use
+    ]
+    occurrences.add(db, tenant, said)
 
 
 def _touched(

@@ -10,13 +10,12 @@ from psycopg.types.json import Jsonb
 
 from workers.storage.candidates import as_stored
 from workers.storage.connection import Connection
-from workers.storage.facts import Fact
 
 Place: TypeAlias = tuple[str | int, int | None, str | None]
 """Session, turn and role."""
 
-Occurrence: TypeAlias = tuple[UUID, UUID, str | int, int | None, str | None, datetime]
-"""The fact, the id of the turn, its session, turn and role, and when it was said."""
+Occurrence: TypeAlias = tuple[UUID, UUID, str | int | None, int | None, str | None, datetime]
+"""The fact, the id of the turn, its session if any, turn and role, and when it was said."""
 
 AGAIN = "said again"
 """The entry in the history of a fact that was said again."""
@@ -49,26 +48,17 @@ RECORD_OUTSIDE = f"""
     order by facts.id
 """
 
-# Where merged facts were said, each by the fact that took it in.
-TAKEN_IN = """
-    select new.kept, facts.id, facts.session, facts.turn, facts.role, coalesce(facts.source_date, facts.created_at)
+# Where merged facts were said, each by the fact that took it in, oldest first.
+TAKEN_IN = f"""
+    select new.kept, facts.id, session, turn, role, coalesce(source_date, created_at) as at
     from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
     join facts on facts.namespace = %(namespace)s and facts.id = new.gone
-    where facts.session is not null
     union all
-    select new.kept, occurrences.id, occurrences.session, occurrences.turn, occurrences.role, occurrences.said_at
+    select new.kept, occurrences.id, session, turn, role, said_at
     from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
     join occurrences on occurrences.namespace = %(namespace)s and occurrences.fact = new.gone
-"""
-
-# When merged facts were said outside any session, oldest first.
-TAKEN_IN_OUTSIDE = f"""
-    select new.kept, coalesce(facts.source_date, facts.created_at) as at, facts.role
-    from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
-    join facts on facts.namespace = %(namespace)s and facts.id = new.gone
-    where facts.session is null
     union all
-    select new.kept, events.at, details ->> 'role'
+    select new.kept, events.fact, null, null, details ->> 'role', at
     from unnest(%(gone)s::uuid[], %(kept)s::uuid[]) as new (gone, kept)
     join events on events.namespace = %(namespace)s and events.fact = new.gone and what = '{AGAIN}'
     order by at
@@ -125,46 +115,25 @@ LEAVE = """
 NOTE_ERASURE = "insert into erasures (namespace) values (%(namespace)s)"
 
 
-def record(db: Connection, namespace: int, said: Sequence[tuple[UUID, Fact]]) -> None:
-    """Add where facts were said again, within sessions: the known fact of each, and the one that was not stored."""
-    places = [
-        (id_, one.id, one.session, one.turn, one.role, one.source_date or one.created_at)
-        for id_, one in said
-        if one.session is not None
-    ]
-    add(db, namespace, places)
-
-
-def record_outside(db: Connection, namespace: int, said: Sequence[tuple[UUID, datetime, str | None]]) -> None:
-    """Add when facts were said again outside any session, and the role of the speaker, to those that have one."""
-    first = {id_: (id_, at, role) for id_, at, role in reversed(said)}
-    if first:
-        facts, instants, roles = zip(*first.values(), strict=True)
-        given = {"facts": list(facts), "said": list(instants), "roles": list(roles)}
-        db.execute(RECORD_OUTSIDE, given | {"namespace": namespace})
-
-
 def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequence[UUID]) -> None:
     """Copy the places where merged facts were said to the facts that they were merged into."""
     given = {"namespace": namespace, "gone": list(gone), "kept": list(kept)}
     add(db, namespace, db.execute(TAKEN_IN, given).fetchall())
-    record_outside(db, namespace, db.execute(TAKEN_IN_OUTSIDE, given).fetchall())
 
 
-def add(db: Connection, namespace: int, places: Sequence[Occurrence]) -> None:
-    """Add occurrences of facts that exist; known ones stay as they are."""
-    if not places:
-        return
-    known, ids, sessions, turns, roles, said = zip(*places, strict=True)
-    given = {
-        "facts": list(known),
-        "ids": list(ids),
-        "sessions": [Jsonb(session) for session in sessions],
-        "turns": list(turns),
-        "roles": list(roles),
-        "said": list(said),
-    }
-    db.execute(RECORD, given | {"namespace": namespace})
+def add(db: Connection, namespace: int, said: Sequence[Occurrence]) -> None:
+    """Add occurrences of facts that exist; known ones stay as they are.
+
+    Those outside any session are recorded of facts that have one, with the first instant given.
+    """
+    if places := [one for one in said if one[2] is not None]:
+        known, ids, sessions, turns, roles, instants = map(list, zip(*places, strict=True))
+        given = {"facts": known, "ids": ids, "sessions": list(map(Jsonb, sessions)), "turns": turns, "roles": roles}
+        db.execute(RECORD, given | {"said": instants, "namespace": namespace})
+    if first := {id_: (id_, role, at) for id_, _, session, _, role, at in reversed(said) if session is None}:
+        known, roles, instants = map(list, zip(*first.values(), strict=True))
+        given = {"facts": known, "roles": roles, "said": instants}
+        db.execute(RECORD_OUTSIDE, given | {"namespace": namespace})
 
 
 def of(
