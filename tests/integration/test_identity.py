@@ -1,18 +1,20 @@
 """The identity of statements: text, entity, key and value, and case where it matters."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.reports import ListContradictions
-from memory import Memory, day
+from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.core.text import digest
 from workers.errors import InvalidInputError
 from workers.memory.add import Stored
+from workers.memory.edit import edit_within
 from workers.memory.supersede import contradicting
-from workers.storage import statements
-from workers.storage.connection import transaction
+from workers.storage import namespaces, statements
+from workers.storage.connection import connect, transaction
 
 DOOR: dict[str, Any] = {"text": "The code of the door", "entity": "Door", "key": "code"}
 LIVE = "select count(*) from facts where forgotten_at is null and superseded_at is null"
@@ -179,6 +181,18 @@ def test_what_was_forgotten_on_request_replaces_no_fact_that_says_more(memory: M
     assert actions(memory, replacing, at=5) == ["forgotten"]
     assert memory.value(LIVE) == 1
     assert actions(memory, replacing | {"again": True}, at=6) == ["updated"]
+
+
+def test_an_edit_of_a_fact_of_an_earlier_version_while_it_is_identified_stays(memory: Memory) -> None:
+    id_ = memory.add(**DOOR, value="1111")
+    memory.rows(EARLIER)
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        edit_within(memory.context, db, namespaces.id_of(db, "default"), {id_: {"value": "2222"}}, day(1))
+        storing = pool.submit(actions, memory, DOOR | {"value": "1111"}, at=1)
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        assert storing.result() == ["added"]
+    assert actions(memory, DOOR | {"value": "1111"}, DOOR | {"value": "2222"}, at=2) == ["duplicate", "duplicate"]
 
 
 def test_a_fact_of_an_earlier_version_can_be_restored_besides_another_statement(memory: Memory) -> None:

@@ -75,11 +75,11 @@ EARLIER = """
     where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
 """
 
-# Another live fact with the same statement keeps the identity, which is unique.
+# Another live fact with the same statement keeps the identity, which is unique, and an edit meanwhile its own.
 IDENTIFY = """
     update facts set hash = new.hash
     from unnest(%(ids)b::uuid[], %(hashes)b::bytea[]) as new (id, hash)
-    where facts.namespace = %(namespace)s and facts.id = new.id
+    where facts.namespace = %(namespace)s and facts.id = new.id and length(facts.hash) = 32
         and not exists (
             select from facts as other
             where other.namespace = %(namespace)s and other.hash = new.hash
