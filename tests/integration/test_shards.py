@@ -1,7 +1,7 @@
 """Several shards: each namespace is on one, all work on it goes there, and others see nothing of it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from secrets import token_hex
 from uuid import uuid4
 
@@ -101,6 +101,15 @@ def test_fewer_shards_than_hold_namespaces_are_refused(sharded: Memory) -> None:
     schema.verify_at(sharded.context.database_url, SHARDS)
     with pytest.raises(SettingsError, match=r"EBB_SHARDS=1 is not allowed: .* on shard 2\. Set EBB_SHARDS=3 or more"):
         schema.verify_at(sharded.context.database_url)
+
+
+def test_a_schema_whose_name_leaves_no_room_for_the_number_of_a_shard_is_refused(sharded: Memory) -> None:
+    for length in (58, 59):
+        url = make_conninfo(sharded.context.database_url, options=f"-csearch_path={'a' * length},public")
+        with pytest.raises(SettingsError, match="58 bytes") if length > 58 else nullcontext():
+            schema.apply(url, count=2)
+    made = sharded.rows("select nspname from pg_namespace where nspname ~ '^aaa' order by length(nspname)")
+    assert [name for (name,) in made] == ["a" * 58, "a" * 59, "a" * 58 + "_0001"]
 
 
 def test_a_shard_that_lacks_its_schema_or_has_another_version_is_refused(sharded: Memory) -> None:

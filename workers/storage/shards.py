@@ -59,6 +59,10 @@ DIRECTORY = "select name, shard from directory where %(names)s::text[] is null o
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
 
 
+LONGEST_NAME = 63
+"""Bytes of a name after which PostgreSQL cuts it."""
+
+
 def schema_of(home: str, shard: int) -> str:
     """Return the schema of a shard."""
     return f"{home}_{shard:04}" if shard else home
@@ -128,7 +132,13 @@ def number_namespaces(db: Connection) -> None:
 
 
 def check(db: Connection, shards: int) -> None:
-    """Raise `SettingsError` if a namespace is on a shard that so many shards do not include."""
+    """Raise `SettingsError` if shards cannot have schemas of their own, or a namespace is on one beyond so many."""
+    first = home(db)
+    if shards > 1 and len(schema_of(first, 1).encode()) > LONGEST_NAME:
+        raise SettingsError(
+            f"EBB_SHARDS={shards} is not allowed: the schemas of shards are named after {first!r}, the first of the "
+            f"search path, whose name may have {LONGEST_NAME - 5} bytes; give the first one a shorter name."
+        )
     row = db.execute(HIGHEST).fetchone()
     if row and row[1] >= shards:
         raise SettingsError(
