@@ -282,7 +282,8 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
     as_new = again and "text" in given and given.get("superseded_at") is None
-    return given if _is_archived(given) and not as_new else _as_new(given, again=again)
+    as_it_is = is_frame(given) or (_is_archived(given) and not as_new)
+    return given if as_it_is else _as_new(given, again=again)
 
 
 def _is_archived(line: dict[str, Any]) -> bool:

@@ -189,7 +189,9 @@ def test_the_same_words_in_two_files_and_in_a_fact_are_three(memory: Memory) -> 
 
 def test_the_later_reading_of_a_file_wins(memory: Memory) -> None:
     index(memory, "a/b.md", "New.", at=2)
-    assert index(memory, "a/b.md", "Old.", at=1).outdated
+    outdated = index(memory, "a/b.md", "Old.", at=1)
+    assert outdated == counts("a/b.md", outdated=True)
+    assert outdated.model_fields_set == Indexed.model_fields.keys()
     assert said(memory) == [("a/b.md", None, "New.")]
 
 

@@ -77,7 +77,8 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
             tenant = namespaces.find_or_add(db, asked.namespace).id
             before = documents.read_at(db, tenant, asked.path)
         if before is not None and before > read_at:
-            return Indexed(path=asked.path, outdated=True)
+            done = dict.fromkeys(("added", "unchanged", "removed", "forgotten", "without_vector"), 0)
+            return Indexed(path=asked.path, **done, outdated=True)
         given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
         stored = store_many(context, asked.namespace, given, read_at, touch=False) if given else []
         return _settle(context, tenant, asked, given, require_all(stored), read_at)
@@ -144,6 +145,7 @@ def _settle(
         removed=removed,
         forgotten=actions.count("forgotten"),
         without_vector=sum(not answer.embedded for answer in stored if answer.action != "forgotten"),
+        outdated=False,
     )
 
 
