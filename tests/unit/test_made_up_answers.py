@@ -81,9 +81,10 @@ def test_a_verdict_concerns_a_fact_that_was_shown_or_adds_the_new_one(said: dict
     dims=st.sampled_from([None, 2, 3]),
 )
 def test_any_answer_of_an_embedding_endpoint_is_vectors_or_refused(body: bytes, count: int, dims: int | None) -> None:
-    refused, vectors = "", np.empty((0, 0), np.float32)
+    refused, vectors, embedder = "", np.empty((0, 0), np.float32), OpenAIEmbedder(SETTINGS)
+    embedder._known_dims = dims
     try:
-        vectors = OpenAIEmbedder(SETTINGS)._read(body, count, dims)
+        vectors = embedder._read(body, count)
     except EmbeddingError as error:
         refused = str(error)
     assert HERE in refused or vectors.shape == (count, dims or vectors.shape[1])
@@ -95,4 +96,4 @@ def test_valid_input_is_accepted() -> None:
     assert Chat(SETTINGS)._read(said({"verdicts": [VERDICT]}), _Verdicts).verdicts[0].action == "NOOP"
     assert Chat(SETTINGS)._read(said({"forget": [NEEDLESS]}), _Review).forget[0].id == str(ONE)
     body = json.dumps({"data": [VECTOR]}).encode()
-    assert OpenAIEmbedder(SETTINGS)._read(body, 1, 2).tolist() == [[0.5, 1.0]]
+    assert OpenAIEmbedder(SETTINGS)._read(body, 1).tolist() == [[0.5, 1.0]]
