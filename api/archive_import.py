@@ -424,9 +424,9 @@ def is_frame(line: Mapping[str, Any]) -> bool:
 
 
 def frame_fault(line: Mapping[str, Any], begun: int, number: int) -> str | None:
-    """Return what the first or last line of an archive, after one that began in line `begun`, says is lacking, if any.
+    """Return what its first or last line shows an archive to lack, or None.
 
-    `begun` is 0 if no archive began, or the last one ended.
+    `begun` is the line in which an archive began that has not ended yet, or 0.
     """
     there = number - begun - 1
     if line == BEGINS:

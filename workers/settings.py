@@ -60,7 +60,7 @@ EXTRAS = {
     "local": ["sentence_transformers"],
     "openai": ["httpx2", "tenacity"],
 }
-"""Packages of the extras for models."""
+"""The packages of each extra for models."""
 
 BETWEEN_ADDRESSES = re.compile(r"[,\s]+(?=postgres(?:ql)?://)")
 
@@ -626,7 +626,7 @@ def _message(detail: ErrorDetails) -> str:
 
 
 def require_extra(extra: str, what: str, instead: str) -> None:
-    """Refuse what the settings ask for if the extra that it needs is not installed; `instead` is the other way out."""
+    """Raise `SettingsError` if the extra that `what` needs is not installed; `instead` says how to do without it."""
     missing = [package for package in EXTRAS.get(extra, []) if find_spec(package) is None]
     if missing:
         raise SettingsError(

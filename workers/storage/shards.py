@@ -132,12 +132,13 @@ def number_namespaces(db: Connection) -> None:
 
 
 def check(db: Connection, shards: int) -> None:
-    """Raise `SettingsError` if shards cannot have schemas of their own, or a namespace is on one beyond so many."""
+    """Raise `SettingsError` if the name of the first schema is too long, or a namespace is on a later shard."""
     first = home(db)
-    if shards > 1 and len(schema_of(first, 1).encode()) > LONGEST_NAME:
+    longest = LONGEST_NAME - len(schema_of("", 1))
+    if shards > 1 and len(first.encode()) > longest:
         raise SettingsError(
             f"EBB_SHARDS={shards} is not allowed: the schemas of shards are named after {first!r}, the first of the "
-            f"search path, whose name may have {LONGEST_NAME - 5} bytes; give the first one a shorter name."
+            f"search path, whose name may have {longest} bytes; give the first one a shorter name."
         )
     row = db.execute(HIGHEST).fetchone()
     if row and row[1] >= shards:

@@ -75,7 +75,7 @@ EARLIER = """
     where namespace = %(namespace)s and id = any(%(ids)b) and length(hash) = 32
 """
 
-# Another live fact with the same statement keeps the identity, which is unique, and an edit meanwhile its own.
+# Unless another live fact has the identity, which is unique, or an edit has changed it meanwhile.
 IDENTIFY = """
     update facts set hash = new.hash
     from unnest(%(ids)b::uuid[], %(hashes)b::bytea[]) as new (id, hash)

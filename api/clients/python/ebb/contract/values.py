@@ -22,13 +22,13 @@ MOST_LEVELS = 100
 """Maximum nesting of JSON values, which all encoders support."""
 
 MOST_ACCENTS = 1_000
-"""Maximum number of accents in a row: normalisation brings them in order, in a time that grows by the square."""
+"""Maximum number of accents in a row: the time in which normalisation sorts them grows with the square."""
 
 ACCENTS = {"Mn", "Mc", "Me", "Cf"}
 """Categories of accents, and of unseen characters, which are left out before accents are brought in order again."""
 
 TATWEEL = "\u0640"
-"""Is left out too."""
+"""A character that only lengthens Arabic words; it is left out too."""
 
 MOST_TAGS = 64
 LONGEST_TAG = 128
@@ -111,7 +111,7 @@ def few_accents(value: Any) -> Any:
 
 
 def _category(letter: str) -> str:
-    """Return the category of a character when it is decomposed: a half-width voicing mark of kana is an accent then."""
+    """Return the category of a character after normalisation, where a half-width voicing mark of kana is an accent."""
     return unicodedata.category(unicodedata.normalize("NFKD", letter)[0])
 
 
