@@ -83,6 +83,10 @@ def test_no_pod_is_root_or_writes_its_image_or_has_a_token_of_the_cluster() -> N
             assert "memory" in container["resources"]["limits"]
 
 
+def test_no_pod_has_variables_of_services_as_flower_takes_one_of_them_for_its_port() -> None:
+    assert {pod["spec"].get("enableServiceLinks") for pod in pods().values()} == {False}
+
+
 def test_every_pod_reaches_the_servers_and_only_the_api_is_reached() -> None:
     assert {pod["metadata"]["labels"]["ebb/reaches"] for pod in pods().values()} == {"servers"}
     policies = {name: made["spec"] for name, made in of_kind("NetworkPolicy").items()}
