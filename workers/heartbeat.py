@@ -12,6 +12,7 @@ from redis.exceptions import AuthenticationError, RedisError
 
 from workers.coordination import signals
 from workers.coordination.redis import OWN_AFTER, OwnKeys, clock, explain, open_redis
+from workers.errors import EbbError
 from workers.settings import Settings
 
 ANSWER_SECONDS = 2.0
@@ -39,6 +40,8 @@ def main() -> str | None:
     except RedisError as error:
         sys.stdout.write(f"ebb: whether the worker of this machine answers is not known. {explain(error)}\n")
         return None
+    except (EbbError, ValueError) as error:  # of the settings; the address may be missing
+        return f"ebb: {error}"
 
 
 if __name__ == "__main__":

@@ -145,6 +145,10 @@ def test_a_container_is_not_unhealthy_because_redis_is(idle: LiveSystem) -> None
     assert "is not known. Redis does not answer" in done.stdout
     wrong = idle.environment() | {"EBB_REDIS_URL": idle.redis_url.replace("redis://:", "redis://:not-")}
     assert subprocess.run(command, cwd=ROOT, env=wrong, check=False).returncode == 1
+    for name, value in (("EBB_SEGMENTS", "many"), ("EBB_REDIS_URL", "")):
+        invalid = idle.environment() | {name: value}
+        done = subprocess.run(command, cwd=ROOT, env=invalid, check=False, capture_output=True, text=True)
+        assert (done.returncode, done.stderr.startswith("ebb: "), done.stderr.count("\n")) == (1, True, 1)
 
 
 def test_a_recall_that_takes_too_long_is_answered_with_its_task_and_revoked(idle: LiveSystem) -> None:
