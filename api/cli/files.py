@@ -346,8 +346,12 @@ def index(
         raise typer.BadParameter("DIR is empty; give a folder, such as . for the current one.")
     folder = None if directory is None else Path(directory)
     chosen = sum((watch, register, unregister, listed))
-    if chosen > 1 or (folder is None) != listed:
-        raise typer.BadParameter("give DIR with at most one of --watch, --register and --unregister; or --list alone.")
+    ignored = (listed and name is not None) or (empty and (listed or register or unregister))
+    if chosen > 1 or (folder is None) != listed or ignored:
+        raise typer.BadParameter(
+            "give DIR with at most one of --watch, --register and --unregister, the last two without --empty; "
+            "or --list alone."
+        )
     if folder is None or register or unregister:
         _registered(folder, name, register=register, namespace=namespace, home=home, as_json=as_json)
         return

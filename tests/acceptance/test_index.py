@@ -125,6 +125,14 @@ def test_a_path_that_is_not_a_folder_is_refused(live: LiveSystem, tmp_path: Path
     assert (empty.returncode, "DIR is empty; give a folder, such as . for the current one" in empty.stderr) == (2, True)
 
 
+ALONE = ("--list --as x", "--list --empty", "--register --empty .", "--unregister --empty .")
+
+
+@pytest.mark.parametrize("options", ALONE)
+def test_an_option_that_would_be_ignored_is_refused(live: LiveSystem, options: str, namespace: str) -> None:
+    assert live.ebb("index", *options.split(), "-n", namespace).returncode == 2
+
+
 def test_a_message_that_comes_twice_changes_nothing_more(live: LiveSystem, namespace: str) -> None:
     chunks = [{"section": "Boat", "text": "The keel is oak."}, {"text": "<memory-context>shown</memory-context>"}]
     arguments = {"path": "memory/boat.md", "chunks": chunks, "digest": "0" * 64, "namespace": namespace}
