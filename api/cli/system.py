@@ -1,11 +1,9 @@
 """`ebb up`, `down` and `status`: the system of a home; `ebb worker`, `beat`, `flower`, `api`, `mcp`: one process."""
 
-import errno
 import os
 import shlex
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import Collection
 from pathlib import Path
@@ -65,6 +63,7 @@ def up(
     os.umask(os.umask(0) & 0o077)  # what is made here must be open to its owner
     _set_host(host)
     settings, place = _home(home)
+    _read_flower_login()
     system = starting.start(
         settings,
         place,
@@ -89,6 +88,13 @@ def _set_host(host: str | None) -> None:
     """Make the option the setting, which is checked."""
     if host:
         os.environ["EBB_HOST"] = host
+
+
+def _read_flower_login() -> None:
+    """Set FLOWER_BASIC_AUTH to what the file of FLOWER_BASIC_AUTH_FILE contains, if there is one."""
+    from workers.settings import with_files
+
+    os.environ.update(with_files({name: of for name, of in os.environ.items() if name.startswith("FLOWER_BASIC_AUTH")}))
 
 
 def _stay(system: "System") -> None:
@@ -323,27 +329,19 @@ def flower(
     FLOWER_BASIC_AUTH_FILE may name a file that contains this.
     """
     from api.up import processes
-    from workers.settings import with_files
 
     settings = configured(home)  # Flower only needs Redis
-    os.environ.update(with_files({name: of for name, of in os.environ.items() if name.startswith("FLOWER_BASIC_AUTH")}))
+    _read_flower_login()
     _refuse_taken(address, port)
     processes.flower(address, port).replace_this(settings if settings.redis_url else located(home))
 
 
 def _refuse_taken(host: str, port: int) -> None:
-    """Refuse an address where another program listens; other errors are left to the server.
+    """Refuse an address where another program listens."""
+    from api.up.processes import port_is_free
 
-    Raises:
-        SystemStateError: it is in use.
-    """
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise SystemStateError(f"Port {port} at {host} is in use: choose another with --port.") from None
+    if not port_is_free(port, host):
+        raise SystemStateError(f"Port {port} at {host} is in use: choose another with --port.")
 
 
 def api(

@@ -1,7 +1,9 @@
 """How processes start: their commands, which import nothing from the current folder, and the users that they run as."""
 
+import errno
 import os
 import pwd
+import socket
 import stat
 import subprocess
 import sys
@@ -119,6 +121,17 @@ def _ensured(user: str) -> pwd.struct_passwd:
             f"({str(cause).strip()}): make it yourself, run Ebb as an ordinary user, or set EBB_DATABASE_URL."
         ) from None
     return pwd.getpwnam(user)
+
+
+def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
+    """Return whether no other program listens at this port now; other errors are left to the server."""
+    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error.errno != errno.EADDRINUSE
+    return True
 
 
 def write_private(path: Path, text: str) -> None:

@@ -6,7 +6,6 @@ import random
 import re
 import secrets
 import shutil
-import socket
 import subprocess
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,7 +21,7 @@ from redis import RedisError
 
 from api.up import redis_programs
 from api.up.home import explain_full
-from api.up.processes import grant_access, launched, system_user, write_private
+from api.up.processes import grant_access, launched, port_is_free, system_user, write_private
 from workers.coordination.redis import cause, open_redis, own_keys
 from workers.errors import SystemStateError, UnavailableError
 from workers.storage.server import recycle_log
@@ -237,17 +236,6 @@ def free_port() -> int:
     while not port_is_free(port):
         port = random.choice(FREE_PORTS)  # noqa: S311 - no secret
     return port
-
-
-def port_is_free(port: int) -> bool:
-    """Return whether a server could listen on this port of loopback now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
 
 
 def postgres_fault(url: str) -> str | None:

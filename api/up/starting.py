@@ -99,7 +99,7 @@ def _refuse(settings: Settings, home: Home, port: int, api_port: int | None) -> 
     if port == api_port:
         raise SystemStateError(f"Flower and the API cannot both listen on port {port}: choose another with --api-port.")
     for used, who, option in ((port, "Flower", "--port"), (api_port, "the API", "--api-port")):
-        if used is not None and not servers.port_is_free(used):
+        if used is not None and not processes.port_is_free(used):
             raise SystemStateError(
                 f"Port {used}, which {who} would listen on, is in use: choose another with {option}, "
                 "or stop the program that listens there."
@@ -129,7 +129,7 @@ def stop(system: System) -> None:
 
 def _port_after(port: int) -> int:
     """Return the next port if it is free, else any free one; `ebb status` shows it."""
-    return port + 1 if port < LAST_PORT and servers.port_is_free(port + 1) else servers.free_port()
+    return port + 1 if port < LAST_PORT and processes.port_is_free(port + 1) else servers.free_port()
 
 
 def _api_url(host: str, port: int) -> str:
@@ -162,7 +162,7 @@ def _redis_port(home: Home) -> int:
     """
     last = home.last_state()
     own = None if last is None else servers.OWN_REDIS.fullmatch(last.redis_url)
-    return int(own[1]) if own and servers.port_is_free(int(own[1])) else servers.free_port()
+    return int(own[1]) if own and processes.port_is_free(int(own[1])) else servers.free_port()
 
 
 def _password(home: Home) -> str:

@@ -21,7 +21,7 @@ from databases import WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
 from load import Load, forget_connections, stored, swept
 
-from api.up import redis_programs, servers
+from api.up import processes, redis_programs, servers
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
@@ -81,7 +81,7 @@ class Group:
             SENTINEL.format(port=port, folder=folder, primary=primary, password=self.password, own=OF_SENTINELS)
         )
         self._run(name, port, [str(redis_programs.choose(folder).path), str(path), "--sentinel"])
-        eventually(lambda: servers.port_is_free(port) is False, f"{name} listens")
+        eventually(lambda: processes.port_is_free(port) is False, f"{name} listens")
 
     def _run(self, name: str, port: int, command: list[str]) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:

@@ -18,7 +18,7 @@ import psutil
 import pytest
 from live_system import ROOT, LiveSystem, end, eventually, node
 
-from api.up import servers
+from api.up import processes, servers
 
 pytestmark = pytest.mark.acceptance
 
@@ -234,6 +234,10 @@ def test_a_port_in_use_is_one_message(live: LiveSystem, command: str) -> None:
         done = live.ebb_process(command, "--port", str(port))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Error: Port {port} at 127.0.0.1 is in use: choose another with --port.\n"
+
+
+def test_an_address_that_cannot_be_used_is_not_said_to_be_in_use() -> None:
+    assert processes.port_is_free(1, "192.0.2.1")
 
 
 def test_a_file_with_the_login_of_flower_that_is_not_there_is_one_message(

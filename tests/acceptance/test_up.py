@@ -494,6 +494,7 @@ def test_one_port_for_flower_and_the_api_is_refused_before_anything_starts(place
 
 def test_a_wrong_setting_stops_up_before_anything_starts(place: Place) -> None:
     assert "EBB_SEGMENTS='many' is not allowed" in place.refused(EBB_SEGMENTS="many")
+    assert "FLOWER_BASIC_AUTH_FILE='/missing' cannot be read" in place.refused(FLOWER_BASIC_AUTH_FILE="/missing")
     assert not place.folder.exists()
 
 
