@@ -76,7 +76,7 @@ class Home:
                 raise SystemStateError(
                     f"The home {folder} cannot be made: {error.strerror}. Give another with --home."
                 ) from None
-            _check_owner(folder)
+            check_owner(folder)
 
     @contextmanager
     def usable(self) -> Iterator[None]:
@@ -147,7 +147,7 @@ def _sockets(home: Path) -> Path:
     return Path("/tmp") / f"ebb-{os.geteuid()}-{name}"  # noqa: S108  made with mode 0700, owner checked
 
 
-def _check_owner(folder: Path) -> None:
+def check_owner(folder: Path) -> None:
     """Refuse a folder, or a symbolic link to one, that belongs to another user."""
     owner = folder.lstat().st_uid
     if owner != os.geteuid():

@@ -9,7 +9,7 @@ from contextlib import suppress
 import psutil
 
 from api.up import redis_programs
-from api.up.home import Home
+from api.up.home import Home, check_owner
 from api.up.supervision import SUPERVISORD, Supervisor
 from workers.errors import UnavailableError
 
@@ -19,6 +19,8 @@ def stop_home(home: Home) -> list[str]:
     running = supervisor_of(home)
     names = []
     if running is not None:
+        if os.geteuid() and home.folder.exists():  # root may stop it
+            check_owner(home.folder)
         names = _names(home)
         end([running], signal.SIGTERM, STOP_SECONDS["supervisor"])
     return names + [name for name in end_leftovers(home) if name not in names]

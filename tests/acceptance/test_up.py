@@ -31,7 +31,7 @@ from api.up import redis_programs, servers, starting, stopping, supervision
 from api.up.home import Home, State, locate
 from api.up.processes import write_private
 from workers.context import Context
-from workers.errors import UnavailableError
+from workers.errors import SystemStateError, UnavailableError
 from workers.memory import embed
 from workers.settings import Settings
 from workers.storage.connection import close_pools
@@ -541,6 +541,20 @@ def test_a_home_with_unsupported_characters_is_refused(place: Place, name: str) 
 def test_the_sockets_of_a_home_with_a_comma_are_outside_of_it(place: Place) -> None:
     home = Home(place.folder / "mira, 2026")
     assert "," not in str(home.run)
+
+
+def test_down_of_the_home_of_another_user_is_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.home.prepare()
+    with subprocess.Popen(["sleep", "20"]) as other:
+        monkeypatch.setattr(stopping, "supervisor_of", lambda _: psutil.Process(other.pid))
+        with monkeypatch.context() as as_another:
+            as_another.setattr(os, "geteuid", lambda: 54_321)
+            with pytest.raises(SystemStateError, match="and you are user id 54321: run Ebb as its owner"):
+                stopping.stop_home(place.home)
+        status = other.poll()
+        monkeypatch.undo()
+        other.kill()
+    assert status is None
 
 
 class AtSocket(SimpleXMLRPCRequestHandler):
