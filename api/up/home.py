@@ -87,7 +87,8 @@ class Home:
             if not str(error.filename).startswith(str(self.folder)):
                 raise
             raise SystemStateError(
-                f"{error.filename2 or error.filename} cannot be used: {error.strerror}. "
+                explain_full(str(error), self.folder)
+                or f"{error.filename2 or error.filename} cannot be used: {error.strerror}. "
                 f"Let Ebb write to {self.folder} and all that is in it, or give another home with --home."
             ) from None
 

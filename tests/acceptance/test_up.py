@@ -1,5 +1,6 @@
 """`ebb up`, `ebb down` and `ebb status` with real processes, killed in every usual way."""
 
+import errno
 import fcntl
 import json
 import os
@@ -18,6 +19,7 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 from xmlrpc.server import SimpleXMLRPCDispatcher, SimpleXMLRPCRequestHandler
 
@@ -521,6 +523,12 @@ def test_a_full_disk_ends_neither_the_supervisor_nor_what_it_runs(place: Place) 
         assert process.poll() is None
         eventually(lambda: "running" in [each.state for each in supervisor.processes() if each.name == "worker"])
         assert "supervisor" in stopping.stop_home(place.home)
+
+
+def test_a_disk_that_becomes_full_during_the_start_is_named(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fsync", Mock(side_effect=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))))
+    given = {"EBB_DATABASE_URL": "postgresql://localhost:1/ebb", "EBB_REDIS_URL": "redis://localhost:1/0"}
+    assert place.refused(**given).startswith("The disk is full. The disk at ")
 
 
 @pytest.mark.parametrize("name", ["lock", "postgres", "supervisord.conf"])
