@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -96,6 +97,12 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
     when a disk is full, and where that or a failure of power has cut off the file, at each start again.
     """
 
+    def _remove_db(self) -> None:
+        """Move damaged files away: the path may be that of another file, given by mistake."""
+        for file in (Path(self.schedule_filename + suffix) for suffix in self.known_suffixes):
+            if file.is_file():  # not a device
+                file.replace(f"{file}.damaged")
+
     def setup_schedule(self) -> None:
         """Read when tasks were last sent; if that fails, start without it, as the first time."""
         try:
@@ -107,7 +114,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
             try:
                 self._remove_db()
                 super().setup_schedule()
-            except OSError as fault:
+            except Exception as fault:  # noqa: BLE001 - of any kind of database file
                 file = self.schedule_filename
                 raise SystemExit(f"ebb: The schedule file {file} cannot be used: {fault}.") from None
 

@@ -1,11 +1,13 @@
 """Beat goes on by the time that it is, whatever its clock said before."""
 
+import dbm
 import errno
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shelve import Shelf
+from unittest.mock import patch
 
 import pytest
 from celery import Celery
@@ -71,6 +73,21 @@ def test_beat_goes_on_while_its_disk_is_full(
     again = Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
     assert again.schedule["one"].last_run_at == before + timedelta(hours=1)
     again.close()
+
+
+def test_another_file_that_is_given_as_the_schedule_is_not_lost(app: Celery, tmp_path: Path) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("Buy a lantern.")
+    Scheduler(app, schedule_filename=str(notes)).close()
+    assert (tmp_path / "notes.txt.damaged").read_text() == "Buy a lantern."
+
+
+def test_a_schedule_that_is_a_device_is_refused_and_stays(app: Celery, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "device")
+    with patch("shelve.open", side_effect=dbm.error[0]("of no known type")), pytest.raises(SystemExit) as ended:
+        Scheduler(app, schedule_filename=str(tmp_path / "device"))
+    assert str(ended.value).endswith("/device cannot be used: of no known type.")
+    assert (tmp_path / "device").is_fifo()
 
 
 def test_a_schedule_file_that_cannot_be_made_is_one_message(app: Celery, tmp_path: Path) -> None:
