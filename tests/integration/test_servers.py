@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import psycopg
 import pytest
@@ -101,6 +102,11 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
     assert tmp_path.is_relative_to(named)
     assert "--home" in said
     assert home.explain_full("FATAL: lock file exists", tmp_path) is None
+
+
+def test_a_disk_without_room_for_the_log_is_full_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=4_096, total=home.MIB))
+    assert str(home.explain_full("", tmp_path)).startswith("The disk is full. The disk at ")
 
 
 @pytest.mark.parametrize(
