@@ -20,7 +20,7 @@ from psycopg import sql
 from redis import RedisError
 
 from api.up import redis_programs
-from api.up.home import explain_full
+from api.up.home import MIB, explain_full
 from api.up.processes import grant_access, launched, port_is_free, system_user, write_private
 from workers.coordination.redis import cause, open_redis, own_keys
 from workers.errors import SystemStateError, UnavailableError
@@ -41,7 +41,6 @@ POSTGRES_SETTINGS = {
     "log_timezone": "UTC",
     "log_error_verbosity": "terse",  # details contain whole rows, which erasure would not remove from logs
 }
-MIB = 1024**2
 MEMORY_OF_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 LEAST_CACHE_MIB, FIRST_CACHE_MIB, MOST_CACHE_MIB = 128, 2048, 4096
 REDIS_CONFIGURATION = """\

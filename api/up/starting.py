@@ -145,12 +145,13 @@ def _servers(settings: Settings, home: Home, report: Report) -> tuple[list[super
     if not database_url:
         postgres = servers.Postgres(data=home.postgres, sockets=home.run / "postgres")
         servers.prepare_postgres(postgres, report)
-        embedded.append(supervision.postgres(postgres))
+        fast_shutdown = signal.SIGINT
+        embedded.append(supervision.Program("postgres", postgres.command(), fast_shutdown, stop_seconds=60))
         database_url = postgres.url(DATABASE)
     if not redis_url:
         redis = servers.Redis(data=home.redis, port=_redis_port(home), fsync=settings.redis_fsync)
         servers.prepare_redis(redis)
-        embedded.append(supervision.redis(redis))
+        embedded.append(supervision.Program("redis", redis.command(), stop_seconds=30))
         redis_url = redis.url()
     return embedded, database_url, redis_url
 

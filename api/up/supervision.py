@@ -19,7 +19,6 @@ from supervisor.xmlrpc import Faults, SupervisorTransport
 from api.up import processes
 from api.up.home import Home, State
 from api.up.processes import launched, write_private
-from api.up.servers import Postgres, Redis
 from workers.errors import UnavailableError
 
 SUPERVISORD = "api.up.supervisord"
@@ -44,16 +43,6 @@ class Program:
     ending: signal.Signals = signal.SIGTERM
     stop_seconds: int = WORKER_STOP_SECONDS
     environment: Mapping[str, str] = field(default_factory=dict)
-
-
-def postgres(server: Postgres) -> Program:
-    """Return the program of the embedded PostgreSQL; SIGINT is its fast shutdown."""
-    return Program("postgres", server.command(), signal.SIGINT, stop_seconds=60)
-
-
-def redis(server: Redis) -> Program:
-    """Return the program of the embedded Redis."""
-    return Program("redis", server.command(), stop_seconds=30)
 
 
 def own(home: Home, *, children: int, port: int) -> list[Program]:
@@ -167,10 +156,8 @@ class Supervisor:
         """Return whether it ends its programs at present."""
         try:
             self._ask("getState")
-        except StoppingError:
-            return True
-        except UnavailableError:
-            pass
+        except UnavailableError as error:
+            return isinstance(error, StoppingError)
         return False
 
     def start(self, name: str) -> None:
