@@ -173,11 +173,12 @@ def test_an_invalid_edit_is_explained_in_its_form_with_what_was_typed(
         check_axe(tab)
         typed = {name: tab.get_by_label(name, exact=True).input_value() for name in ("Tags", "Class", "Category")}
         assert typed == {"Tags": "keys", "Class": "permanent", "Category": "home"}
-        tab.get_by_label("Importance").fill("0.9")
+        tab.get_by_label("Importance").fill("90 %")
         pressed(tab, "Save", "Changed.")
         assert tab.url.partition("?")[0].endswith(f"/dashboard/facts/{id_}")
     fact = memory.fact(id_)
     assert (fact["tags"], fact["decay_class"], fact["category"]) == (["keys"], "permanent", "home")
+    assert fact["importance"] == pytest.approx(0.9)
 
 
 def test_an_edit_leaves_fields_alone_that_the_visitor_did_not_change(

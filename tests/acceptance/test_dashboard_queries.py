@@ -149,6 +149,14 @@ def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser,
         assert memory.history(gone)["state"] == "forgotten: faded"
 
 
+def test_a_long_text_that_is_explained_is_cut_as_in_results(url: str, live: LiveSystem, namespace: str) -> None:
+    with live.client(namespace) as memory:
+        long = memory.store("word " * 10_000)["id"]
+    with httpx2.Client(base_url=url, headers={"X-Ebb-Namespace": namespace}, timeout=None) as client:
+        answer = client.get("/dashboard/recall", params={"query": "word", "why": long})
+    assert (answer.status_code, len(answer.text) < 10_000) == (200, True)
+
+
 def test_an_invalid_query_is_explained_next_to_its_field(url: str, headers: dict[str, str]) -> None:
     with httpx2.Client(base_url=url, headers=headers, timeout=None) as client:
         asked: dict[str, Any] = {"query": NASTY, "as_of": "yesterday"}

@@ -7,7 +7,7 @@ from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 from pydantic import BeforeValidator
 
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import page, router, typed_share
 from api.http.dashboard.visitors import Reading
 from workers.errors import InvalidInputError
 
@@ -67,21 +67,12 @@ def recall(
     given: Any = {name: value for name, value in {**narrowed, "why": why.strip()}.items() if value}
     try:
         if min_relevance.strip():
-            given["min_relevance"] = _share(min_relevance)
+            given["min_relevance"] = typed_share("min_relevance", min_relevance)
         found = memory.recall(query, limit=limit, explain=True, touch=False, **given)
     except InvalidInputError as error:
         said, wrong = str(error), str(error).partition(":")[0]
         return page(request, "playground.html", error.status, asked=asked, answer=None, said=said, wrong=wrong)
     return page(request, "playground.html", asked=asked, answer=_shown(found), said="", wrong="")
-
-
-def _share(text: str) -> float:
-    """Return a typed fraction or percentage."""
-    try:
-        value = float(text.replace("%", "").strip())
-    except ValueError:
-        raise InvalidInputError(f"min_relevance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
-    return value / 100 if "%" in text else value
 
 
 def _shown(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -56,8 +56,8 @@ def relations(
     )
 
 
-def _address(show: str, entity: str, **more: str) -> str:
-    return f"/dashboard/relations?{urlencode({'show': show, **({'entity': entity} if entity else {}), **more})}"
+def _address(show: str, entity: str) -> str:
+    return f"/dashboard/relations?{urlencode({'show': show, **({'entity': entity} if entity else {})})}"
 
 
 def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | None:

@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from api.http.problems import headers_of, title_of, until_stopped, without_addresses
-from workers.errors import EbbError, UnavailableError
+from workers.errors import EbbError, InvalidInputError, UnavailableError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
 MONTH, YEAR = 30.44 * DAY, 365.25 * DAY
@@ -48,6 +48,15 @@ def share(value: float | None) -> str:
     if value is None:
         return DASH
     return "< 1 %" if 0 < value < LEAST_SHARE else f"{value * 100:.0f} %"
+
+
+def typed_share(field: str, text: str) -> float:
+    """Return the fraction or percentage that was typed into a field."""
+    try:
+        value = float(text.replace("%", "").strip())
+    except ValueError:
+        raise InvalidInputError(f"{field}: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
+    return value / 100 if "%" in text else value
 
 
 def milliseconds(value: float | None) -> str:
@@ -333,8 +342,7 @@ def no_page(request: Request, said: str) -> Response:
 
 def not_found(request: Request) -> Response:
     """Answer 404."""
-    said = f"{request.url.path}: there is no such page."
-    return no_page(request, said)
+    return no_page(request, f"{request.url.path}: there is no such page.")
 
 
 routes.add_api_route("/dashboard/{path:path}", not_found, route_class_override=PageRoute)

@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import TypeAdapter, ValidationError
 
 from api.http.dashboard.facts import fact_page
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import page, router, typed_share
 from api.http.dashboard.visitors import FORM, Reading, Writing, check_token, here
 from api.http.dispatch import Session
 from api.http.door import door_of, reaching_redis
@@ -150,7 +150,7 @@ def _changes(typed: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, An
     if "tags" in given:
         changes["tags"] = [tag.strip() for tag in given["tags"].split(",") if tag.strip()]
     if "importance" in given:
-        changes["importance"] = _number(given["importance"]) if given["importance"] else None
+        changes["importance"] = typed_share("importance", given["importance"]) if given["importance"] else None
     return {name: value for name, value in changes.items() if value is not None or name in REMOVABLE}
 
 
@@ -166,13 +166,6 @@ def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUI
     else:
         memory.resolve([str(other)], keep=str(keep))
     return back("/dashboard/contradictions", "both" if both else "resolve", str(other))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInputError(f"importance: {text.strip()[:40]!r} is no number; give one from 0 to 1.") from None
 
 
 def back(path: str, action: str, id_: str) -> RedirectResponse:
