@@ -118,6 +118,16 @@ def test_an_item_without_a_place_of_an_earlier_version_hides_no_others(memory: M
     assert items.paths(memory.context, ListItemPaths(namespace="default"), day(0)).paths == [["users"]]
 
 
+def test_an_item_without_text_is_recalled_neither_by_its_place_nor_by_meaning(memory: Memory) -> None:
+    places = [["chats", "monday"], ["chats", "half \ud800"]]
+    given = [NewItem(path=path, key=f"monday {place}", document="{}") for path in places for place in range(20)]
+    shown = NewItem(path=["chats", "monday"], key="shown", document="{}", text="On monday she sails")
+    items.put(memory.context, "default", [*given, shown], [uuid4() for _ in [*given, shown]], day(0))
+
+    for question in ("Which chats were there on monday?", f'"chats"/"monday"/ {given[0].key}'):
+        assert [one.text for one in memory.ask(question, limit=50, min_relevance=0).results] == ["On monday she sails"]
+
+
 def test_instants_of_an_item_are_written_alike(memory: Memory) -> None:
     items.put(memory.context, "default", [NewItem(path=["users"], key="drink", document="{}")], [uuid4()], day(0))
     (item,) = items.find(memory.context, "default", ItemQuery(path=["users"]), day(1))[0].items

@@ -113,6 +113,9 @@ SEEN_THEN = f"""hidden_because(
 PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 """Until when a pin has counted as use and as a confirmation."""
 
+# An item that was put without words has its place as text, which no question is about.
+WITHOUT_WORDS = "coalesce(facts.kind = 'item' and facts.text = facts.entity || ' ' || facts.key, false)"
+
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
 
@@ -151,7 +154,7 @@ READ_AMONG = f"""
             select bit_send(signature) from signatures
             where signatures.namespace = facts.namespace and signatures.fact = facts.id
         ) end as signature,
-        coalesce({HIDDEN}, {FILTERED_OUT}) as left_out,
+        coalesce({HIDDEN}, case when {WITHOUT_WORDS} then 'item without text' end, {FILTERED_OUT}) as left_out,
         array_send(array[
             case when session is null then -1 else coalesce(turn, -1) end,
             date_part('epoch', coalesce(source_date, created_at)), importance, base, coactivations,
@@ -196,19 +199,19 @@ DESCRIBE = f"""
 # each tag count as one. This runs in C and is several times faster than unnesting each tsvector. A copy, which setting
 # the weights makes, keeps each rank of a long text from reading its stored tsvector again, which took two thirds of the
 # time. Results come as arrays in binary. With `select`, one plan serves all words.
-MATCHES = """
+MATCHES = f"""
     select array_send(array_agg(id)), string_agg(ranks, ''), array_send(array_agg(length))
     from (
         select id,
             array_send(
-                array(select ts_rank('{1,1,1,1}', words, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
+                array(select ts_rank('{{1,1,1,1}}', words, term) from unnest(%(terms)s::tsquery[]) as term)::float8[]
             ) as ranks,
-            ts_rank('{1,1,1,1}', words, %(own)s::tsquery) / ts_rank('{1,1,1,1}', words, %(own)s::tsquery, 2)
+            ts_rank('{{1,1,1,1}}', words, %(own)s::tsquery) / ts_rank('{{1,1,1,1}}', words, %(own)s::tsquery, 2)
                 - 1 - cardinality(tags)::float8 as length
         from facts
         cross join lateral (select setweight(search, 'D') as words offset 0) as copied
         where namespace + 0 = %(namespace)s
-            and search @@ (select %(candidates)s::tsquery)
+            and search @@ (select %(candidates)s::tsquery) and not {WITHOUT_WORDS}
             and (%(ever)s or coalesce(forgotten_at, superseded_at) is null and coalesce(valid_until > %(now)s, true))
         limit %(budget)s
     ) as matching
