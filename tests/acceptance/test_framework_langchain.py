@@ -1,7 +1,7 @@
 """LangChain on a real system: messages are returned unchanged, and their content is found."""
 
 import pytest
-from ebb import Memory
+from ebb import InvalidInputError, Memory
 from ebb.langchain import EbbChatMessageHistory, EbbRetriever
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
 
@@ -56,6 +56,14 @@ def test_a_message_that_could_not_be_read_again_is_refused(memory: Memory) -> No
         history.add_messages([Odd("Hm")])
 
     assert [one.content for one in history.messages] == ["Hello"]
+
+
+def test_messages_whose_turns_are_refused_are_not_kept(memory: Memory) -> None:
+    history = EbbChatMessageHistory(memory, " ")
+    with pytest.raises(InvalidInputError, match="session"):
+        history.add_user_message("Hello")
+
+    assert history.messages == []
 
 
 @pytest.mark.slow

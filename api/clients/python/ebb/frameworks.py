@@ -81,16 +81,16 @@ class History:
         return documents if limit is None else documents[-limit:] if limit > 0 else []
 
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
-        """Store messages unchanged, and what they said as turns; a retry repeats only the former."""
+        """Store what messages said as turns, then the messages unchanged; if the former fails, nothing is kept."""
         began = time.time_ns()
         items: list[dict[str, Any]] = [
             {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
             for place, one in enumerate(messages)
         ]
-        for part in batches(items, AT_ONCE):
-            self._memory.put_items(part)
         for part in turns(said, AT_ONCE):
             self._memory.remember(part, session=self._session)
+        for part in batches(items, AT_ONCE):
+            self._memory.put_items(part)
 
     def pop(self) -> dict[str, Any] | None:
         """Remove and return the last message; its turn stays."""
