@@ -227,7 +227,7 @@ def is_visible(text: str) -> bool:
 def not_blank(text: str) -> str:
     """Return a text; refuse one without visible characters."""
     if not text.strip():
-        raise ValueError("must not be blank; leave it out instead")
+        raise ValueError("is blank; give a text, or leave out what is optional")
     return text
 
 
