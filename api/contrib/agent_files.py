@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from api.contrib.records import records, undamaged
+from api.contrib.records import parsed, records, undamaged
 from workers.core.conversation import first_given, split, utterances
 from workers.errors import InvalidInputError
 
@@ -124,10 +124,7 @@ def _of_user(part: Any) -> Any:
         return [_of_user(one) for one in part]
     if isinstance(part, dict):
         return {**part, "text": _of_user(part.get("text"))}
-    try:
-        packed = json.loads(part)
-    except (TypeError, ValueError, RecursionError):
-        return part
+    packed = parsed(part)
     if not isinstance(packed, dict) or "type" not in packed:
         return part
     return packed.get("message") if packed["type"] == "user_message" else ""

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 from ebb.contract.values import Role, cleaned_tags
 
 from api.contrib.agent_files import cogx, letta
-from api.contrib.records import records
+from api.contrib.records import parsed, records
 from workers.core.conversation import first_given
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name
@@ -66,13 +66,6 @@ def _of_agent(product: str, fact: Record) -> dict[str, Any]:
         "source": product,
     }
     return _given(dict(fact) | cleaned | ({"tags": _tags(fact["tags"])} if "tags" in fact else {}))
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return line
 
 
 def _from_openmemory(record: Record, now: datetime) -> dict[str, Any]:
@@ -176,7 +169,7 @@ def _id(product: str, given: Any) -> str | None:
 def _object(given: Any) -> Any:
     """Return an object from itself or from JSON; None if it is empty."""
     if isinstance(given, str):
-        given = _parsed(given) if given.strip() else None
+        given = parsed(given) if given.strip() else None
     return given or None
 
 
@@ -188,8 +181,8 @@ def _role(*places: Any) -> str | None:
 
 def _tags(given: Any) -> list[str]:
     if isinstance(given, str):
-        parsed = _parsed(given)
-        given = parsed if isinstance(parsed, list) else given.split(",")
+        listed = parsed(given)
+        given = listed if isinstance(listed, list) else given.split(",")
     return cleaned_tags([tag for tag in given if isinstance(tag, str)]) if isinstance(given, list) else []
 
 
@@ -207,10 +200,10 @@ def _share(given: Any) -> Any:
 def _instant(given: Any) -> Any:
     """Return an instant as ISO 8601 with time zone, UTC by default."""
     try:
-        parsed = datetime.fromisoformat(given)
+        instant = datetime.fromisoformat(given)
     except (TypeError, ValueError):
         return given
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).isoformat()
+    return (instant if instant.tzinfo else instant.replace(tzinfo=UTC)).isoformat()
 
 
 PREFIX = "u::"

@@ -114,12 +114,17 @@ def _records(file: TextIO) -> Iterator[Any]:
     yield from _of_lines(_lines(file))
 
 
+def parsed(text: Any) -> Any:
+    """Return the value of JSON; anything else unchanged."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return text
+
+
 def _within(text: str) -> Any:
     """Return the document that was written as one JSON string, as Letta's server did; else the text."""
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    found = parsed(text)
     return found if isinstance(found, dict | list) else text
 
 
