@@ -26,9 +26,6 @@ SALIENCE = Annotated[
     float | None, typer.Option(help="How strongly to remember it, 0 to 1; else estimated from what it says.")
 ]
 WAIT = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until it is committed.")]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tags", "--tag", help="Topics, with commas between; they replace those it has.")
-]
 Clear = Annotated[list[str] | None, typer.Option(help="A field to remove; decay_class: by its words again.")]
 
 
@@ -91,7 +88,6 @@ def list_(page: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None
 
 
 def _edited(call: Call, given: dict[str, Any]) -> dict[str, Any]:
-    tags = [tag for listed in given.get("tags") or [] for tag in listed.split(",")]
     cleared = [name.replace("-", "_") for name in given.get("clear") or []]
     if wrong := [name for name in cleared if name not in EDITABLE]:
         raise typer.BadParameter(
@@ -99,16 +95,20 @@ def _edited(call: Call, given: dict[str, Any]) -> dict[str, Any]:
         )
     if both := [name for name in cleared if name in given]:
         raise typer.BadParameter(f"{both[0]!r} is also given a value; leave out one of them.", param_hint="--clear")
-    changes = given | {"tags": tags} | dict.fromkeys(cleared)
-    return call.memory.edit(**{name: value for name, value in changes.items() if name != "clear" and value != []})
+    changes = given | dict.fromkeys(cleared)
+    return call.memory.edit(**{name: value for name, value in changes.items() if name != "clear"})
 
 
 @command(
     EDIT,
     _edited,
     arguments=("id",),
-    own={"tags": (Tags, None), "clear": (Clear, None)},
-    words={"decay_class": "How long it matters; its lifetime starts again."},
+    own={"clear": (Clear, None)},
+    flags={"tags": "--tags --tag"},
+    words={
+        "tags": "Topics, with commas between; they replace those it has.",
+        "decay_class": "How long it matters; its lifetime starts again.",
+    },
 )
 def edit(answer: dict[str, Any], _asked: dict[str, Any], _namespace: str) -> None:
     """Change fields of a fact other than its text; its history keeps the old values."""

@@ -190,7 +190,7 @@ def command_of(
 
     `arguments` are positional parameters; the one named by `reads` may be `-` for standard input. Parameters in
     `left_out` are not offered, and of the shared ones only those in `also`. `flags` overrides option names, `words`
-    descriptions.
+    descriptions. An option with a list may be repeated, and its values have commas between.
     """
     others = {name: _keyword(name, kind, default) for name, (kind, default) in (own or {}).items()}
     hidden = {*SHARED, *left_out, *others} - {*also}
@@ -208,7 +208,9 @@ def command_of(
             if given.get(reads) == "-":
                 given[reads] = output.text_of_standard_input()
             alone = {name: given.pop(name) for name in others}
-            known = {name: value for name, value in given.items() if value is not None}
+            known = {name: value for name, value in given.items() if value not in (None, [])}
+            repeated = {name for name, value in known.items() if isinstance(value, list)} - {*arguments}
+            known |= {name: ",".join(known[name]) for name in repeated}
             with contextlib.ExitStack() as stack:
                 run(Call(operation, namespace, home, known, alone, as_json, stack))
 
@@ -227,9 +229,8 @@ def _sentence(name: str, field: FieldInfo, reads: str) -> str:
 def _parameter(
     name: str, field: FieldInfo, is_argument: bool, flags: Mapping[str, str], sentence: str
 ) -> inspect.Parameter:
-    kind: Any = plain_type(field.annotation)
+    kind: Any = list[str] if _is_list(field.annotation) else plain_type(field.annotation)
     if is_argument:
-        kind = list[str] if get_origin(field.annotation) is list else kind
         info: Any = typer.Argument(help=sentence)
     elif kind is bool and field.default is False and name not in flags:
         info = typer.Option(f"--{name.replace('_', '-')}", help=sentence)
@@ -238,6 +239,10 @@ def _parameter(
     default = inspect.Parameter.empty if field.is_required() else field.default
     optional = kind if default is inspect.Parameter.empty or default is not None else kind | None
     return _keyword(name, Annotated[optional, info], default)
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(map(_is_list, get_args(annotation)))
 
 
 def _bounds(field: FieldInfo) -> dict[str, Any]:

@@ -90,6 +90,19 @@ def test_the_command_line_says_how_long_a_fact_lives_and_changes_it(live: LiveSy
     assert "ignored: case" in shown
 
 
+def test_an_option_with_a_list_may_be_repeated(live: LiveSystem, namespace: str) -> None:
+    stored = live.ebb_json("store", TEXT, "--tags", "home,kitchen", "--tags", "keys", "-n", namespace)["id"]
+    (fact,) = live.ebb_json("list", "-n", namespace)["facts"]
+    assert fact["tags"] == ["home", "kitchen", "keys"]
+    live.ebb_json("edit", stored, "--tags", "a,b", "--tag", "c", "-n", namespace)
+    (fact,) = live.ebb_json("list", "-n", namespace)["facts"]
+    assert fact["tags"] == ["a", "b", "c"]
+    other = f"other-{namespace[-6:]}"
+    live.ebb_json("store", TEXT, "-n", other)
+    found = live.ebb_json("recall", TEXT, "--namespaces", namespace, "--namespaces", other)["results"]
+    assert {one["namespace"] for one in found} == {namespace, other}
+
+
 def test_http_says_how_long_a_fact_lives_and_changes_it(api: httpx2.Client, namespace: str) -> None:
     api.headers["X-Ebb-Namespace"] = namespace
     added = api.post("/memory/facts", json={"text": TEXT})
