@@ -87,7 +87,7 @@ class Client(Sender, JsonOperations):
 
 def _named(facts: Sequence[Any]) -> Sequence[Any]:
     """Return facts with ids, so that sending them again stores nothing twice."""
-    if isinstance(facts, str):  # no list of letters; the worker refuses it
+    if isinstance(facts, str | Mapping | None):  # no list of letters or names; the worker refuses it
         return facts
     objects = ({"text": fact} if isinstance(fact, str) else fact for fact in facts)
     return [{"id": str(uuid7()), **sealed(fact)} if isinstance(fact, dict) else fact for fact in objects]

@@ -244,3 +244,9 @@ def test_closed_clients_leave_no_connection(live: LiveSystem, namespace: str) ->
             client.stats()
 
     assert connections() <= before
+
+
+@pytest.mark.parametrize("given", ["A third otter", {"text": "A third otter"}, None])
+def test_what_is_no_list_of_facts_is_refused_and_not_taken_apart(client: Client, given: Any) -> None:
+    with pytest.raises(InvalidInputError, match="facts: input should be a valid list"):
+        client.store_many(given)
