@@ -11,6 +11,7 @@ from ebb.contract.admin import BRANCH, BRANCHES, DROP_BRANCH, SETTINGS
 from ebb.contract.decay import PURGE
 from ebb.contract.faults import show
 from ebb.contract.reports import STATS
+from ebb.contract.values import parsed
 
 from api.cli import output
 from api.cli.operations import (
@@ -176,10 +177,7 @@ def _assignment(given: str) -> tuple[str, Any]:
     path, sign, value = given.partition("=")
     if not sign or not path.strip():
         raise typer.BadParameter(f"{show(given)} is no PATH=VALUE.", param_hint="--set")
-    try:
-        return path.strip(), json.loads(value)
-    except (ValueError, RecursionError):
-        return path.strip(), value
+    return path.strip(), parsed(value)
 
 
 def _leaves(settings: Any, above: str = "") -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,9 @@ from contextlib import suppress
 from typing import Any, BinaryIO, cast
 from uuid import UUID
 
-from api.contrib.records import parsed, records, undamaged
+from ebb.contract.values import parsed
+
+from api.contrib.records import records, undamaged
 from workers.core.conversation import first_given, split, utterances
 from workers.errors import InvalidInputError
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast, get_args
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from ebb.contract.values import Role, cleaned_tags
+from ebb.contract.values import Role, cleaned_tags, parsed
 
 from api.contrib.agent_files import cogx, letta
-from api.contrib.records import parsed, records
+from api.contrib.records import records
 from workers.core.conversation import first_given
 from workers.errors import InvalidInputError
 from workers.validation import namespace_name

@@ -16,6 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any, BinaryIO, TextIO, cast
 
+from ebb.contract.values import parsed
+
 from workers.errors import InvalidInputError
 
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
@@ -112,14 +114,6 @@ def _records(file: TextIO) -> Iterator[Any]:
         raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
     yield from _of_value(whole)
     yield from _of_lines(_lines(file))
-
-
-def parsed(text: Any) -> Any:
-    """Return the value of JSON; anything else unchanged."""
-    try:
-        return json.loads(text)
-    except (TypeError, ValueError, RecursionError):
-        return text
 
 
 def _within(text: str) -> Any:

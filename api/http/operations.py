@@ -1,7 +1,6 @@
 """Routes of operations: path, query and body parameters follow from the operation's parameters."""
 
 import inspect
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -10,6 +9,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from ebb.contract.operation import Operation, Params, plain_type
+from ebb.contract.values import parsed
 from ebb.methods import Operations
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -191,10 +191,7 @@ def _from_text(kind: type[Any], given: Any) -> Any:
         return []
     if kind is str or not isinstance(given, str):
         return given
-    try:
-        value = json.loads(given)
-    except (ValueError, RecursionError):
-        return given
+    value = parsed(given)
     return value if isinstance(value, bool | int | float | None) else given
 
 

@@ -16,6 +16,7 @@ from ebb.contract.graph import RELATIONS
 from ebb.contract.recall import LOOKUP
 from ebb.contract.reports import FACT, TIMELINE
 from ebb.contract.retention import HISTORY
+from ebb.contract.values import parsed
 from mcp import MCPError, types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -168,7 +169,7 @@ async def _pass_on(read: AsyncIterable[Message | Exception], send: ObjectSendStr
 def _refusal(error: ValidationError) -> types.JSONRPCError | None:
     """Return the answer to a line that is no message, if it has an id."""
     for one in error.errors(include_url=False):
-        given = _parsed(one["input"]) if one["type"] == "json_invalid" else one["input"]
+        given = parsed(one["input"]) if one["type"] == "json_invalid" else one["input"]
         id_ = given.get("id") if isinstance(given, dict) else None
         if type(id_) in (int, str) and not _has_lone_surrogate(id_):
             has_half = _has_lone_surrogate(given)
@@ -178,13 +179,6 @@ def _refusal(error: ValidationError) -> types.JSONRPCError | None:
             )
             return types.JSONRPCError(jsonrpc="2.0", id=id_, error=types.ErrorData(code=code, message=said))
     return None
-
-
-def _parsed(line: str) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _has_lone_surrogate(value: Any) -> bool:

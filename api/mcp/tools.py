@@ -1,6 +1,5 @@
 """Tools of agents: operations of the contract with fewer parameters, compact schemas and short answers."""
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from ebb.contract.operation import Operation
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL
 from ebb.contract.reports import FACTS, STATS
 from ebb.contract.retention import FORGET, FORGOTTEN, HISTORY, REINFORCE, RESTORE, USED
-from ebb.contract.values import Whole
+from ebb.contract.values import Whole, parsed
 from mcp.types import Tool as Listed
 from mcp.types import ToolAnnotations
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -144,12 +143,8 @@ class Tool:
 
     def _parsed(self, name: str, value: Any) -> Any:
         """Parse a list, number or flag that an agent gave as JSON text; return other values unchanged."""
-        if not isinstance(value, str) or self.listed.input_schema["properties"][name]["type"] == "string":
-            return value
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
+        is_text = self.listed.input_schema["properties"][name]["type"] == "string"
+        return value if is_text or not isinstance(value, str) else parsed(value)
 
     def _field(self, own: Any, name: str) -> tuple[Any, Any]:
         kind = self.types.get(name, Annotated[own.annotation, *own.metadata] if own.metadata else own.annotation)

@@ -1,6 +1,5 @@
 """Endings: the settings of the coming passes, the facts that end soon without use, and notices to their owners."""
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from uuid import UUID
 import httpx2
 import numpy as np
 from ebb.contract.reports import EndingFact
+from ebb.contract.values import parsed
 from pydantic import ValidationError
 
 from workers.context import Context
@@ -107,10 +107,7 @@ def _assignment(given: str) -> tuple[str, Any]:
     path, sign, value = given.partition("=")
     if not sign or not path.strip():
         raise InvalidInputError(f"set: {given!r} is no PATH=VALUE.")
-    try:
-        return path.strip(), json.loads(value)
-    except (ValueError, RecursionError):
-        return path.strip(), value
+    return path.strip(), parsed(value)
 
 
 log = logging.getLogger(__name__)

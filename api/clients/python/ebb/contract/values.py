@@ -241,13 +241,18 @@ def none_if_blank(text: str | None) -> str | None:
     return text if text and text.strip() else None
 
 
+def parsed(text: Any) -> Any:
+    """Return the value of JSON; anything else unchanged."""
+    try:
+        return json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        return text
+
+
 def _metadata(value: Any) -> Any:
     """Return a JSON object, given as such or as text."""
     if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            raise ValueError("must be an object, or the JSON of one") from None
+        value = parsed(value)
     if not isinstance(value, dict):
         raise ValueError("must be an object, or the JSON of one")  # noqa: TRY004 - pydantic collects ValueErrors
     shallow(value)
