@@ -129,6 +129,11 @@ def test_the_newest_ranks_highest_and_correct_orders_stay() -> None:
     assert updates.with_newer_above(scores, stated_at, [(3, 0)]).tolist() == scores.tolist()
 
 
+def test_the_newest_ranks_highest_also_above_one_that_makes_a_better_one_outdated_too() -> None:
+    above = updates.with_newer_above(np.array([2.0, 3.0, 1.0, 0.0]), np.arange(4.0), [(2, 0), (2, 1), (3, 0)])
+    assert np.argsort(-above).tolist() == [3, 2, 1, 0]
+
+
 @pytest.mark.parametrize("pairs", [[(2, 1), (1, 0)], [(1, 0), (2, 1)]])
 @pytest.mark.parametrize("dates", [[0.0, 1.0, 2.0, 3.0], [1.0, 1.0, 1.0, 1.0]])
 def test_what_makes_one_of_those_outdated_comes_too_in_several_steps(

@@ -325,10 +325,10 @@ def with_newer_above(scores: Floats, stated_at: Floats, pairs: Sequence[tuple[in
 
     If several make the same one outdated, the newest ranks highest. `stated_at` are n instants in seconds.
     """
-    above, reached = scores.copy(), dict[int, float]()
+    above, newest = scores.copy(), dict[int, int]()
     for newer, older in _oldest_first(pairs, stated_at):
-        above[newer] = max(above[newer], reached.get(older, above[older]) + ABOVE)
-        reached[older] = above[newer]
+        above[newer] = max(above[newer], above[newest.get(older, older)] + ABOVE)
+        newest[older] = newer
     return np.asarray(above, np.float64)
 
 
