@@ -501,6 +501,16 @@ def test_more_recalls_at_once_than_a_process_has_connections_all_answer(memory: 
         assert {one.result().results[0].text for one in asked} == {CELLO}
 
 
+@pytest.mark.parametrize("question", ["the", "lock"])
+def test_of_facts_that_fit_equally_the_newest_are_found_wherever_their_rows_are(memory: Memory, question: str) -> None:
+    for day_ in range(3):
+        memory.store(*({"text": f"Lock {day_}-{number}", "tags": ["key"]} for number in range(60)), at=day_)
+    every = memory.ids(question, at=4, tag="key", limit=180, min_relevance=0)
+    assert memory.ids(question, at=4, tag="key", limit=60, min_relevance=0) == every[:60]
+    memory.rows("update facts set importance = importance where text like '%%0'")
+    assert memory.ids(question, at=4, tag="key", limit=60, min_relevance=0) == every[:60]
+
+
 def test_one_arm_that_fails_fails_the_recall(memory: Memory) -> None:
     memory.store(CELLO)
     memory.rows("alter table signatures rename column signature to renamed")

@@ -419,7 +419,7 @@ def read(
 
 
 def _read(cursor: Cursor) -> Candidates:
-    rows = cursor.fetchall()
+    rows = sorted(cursor.fetchall(), reverse=True)  # by id, so that facts of equal scores have one order
     found = np.zeros(len(rows), RECORD)  # many times as fast as `empty`, which fills object by object
     if rows:
         *others, numbers = zip(*rows, strict=True)

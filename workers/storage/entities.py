@@ -59,7 +59,7 @@ ABOUT_AMONG = f"""
         order by created_at desc
         limit most
     ) as fact
-    order by weight desc, fact.created_at desc
+    order by weight desc, fact.created_at desc, fact.id desc
 """
 # Without filters it needs no plan for its values, which takes ten times as long as the query.
 ABOUT = ABOUT_AMONG.replace(f"and {FILTERED}", "")

@@ -131,7 +131,7 @@ def _scored(
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
     scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
-    best = np.argsort(-scores, kind="stable")[:size]
+    best = _best_first(scores, found.ids)[:size]
     scores[best], begins, long = _by_passage(
         db, namespace, terms, found.only(best), scores[best], weights, asked.mean_words
     )
@@ -145,6 +145,11 @@ def _scored(
         begins,
         _stems(found, query, terms, asked, long, complete=all_read),
     )
+
+
+def _best_first(scores: Floats, ids: Sequence[Key]) -> Ints:
+    """Return the indexes of n facts, the best first; of equal ones the newest, as ids grow with time."""
+    return np.lexsort((np.array(ids, "S16"), scores))[::-1]
 
 
 def informative(terms: Sequence[Term], most: int) -> list[Term]:
@@ -277,7 +282,7 @@ class Found:
         by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
         similar = np.array([self.near.get(id_, least) for id_ in ids])
         fit = ranking.fuse(by_words, similar, self.meaning, self.text.enough)
-        order = np.argsort(-fit, kind="stable")[:most]
+        order = _best_first(fit, ids)[:most]
         return {ids[i]: score for i, score in zip(order.tolist(), fit[order].tolist(), strict=True)}
 
 
