@@ -14,6 +14,7 @@ from made_up import examples
 from memory import Memory, day
 from psycopg.errors import UndefinedColumn
 
+from workers.admin import search_indexes
 from workers.core import ranking
 from workers.core.arrays import Floats
 from workers.core.ranking import NAMED
@@ -99,6 +100,14 @@ def test_with_a_tag_the_entities_that_are_named_are_looked_up(memory: Memory, gr
     assert {one.entity for one in found.results} == {None, "Will"}
     assert {one.text for one in asked.ask("Will's violoncello", tag="sport").results} == {"Third prize."}
     assert not found.by_meaning
+
+
+def test_with_a_tag_that_few_facts_have_common_words_find_them_too(memory: Memory) -> None:
+    memory.store(*(f"Penguin {number} swims." for number in range(30)))
+    memory.store(*(f"Neighbour {number} lives in house {number}." for number in range(500)))
+    tagged = memory.add("We live in Rome.", tags=["home"])
+    search_indexes.count_lexemes(memory.context, "default", day(0))
+    assert memory.ids("Where do penguins live?", tag="home") == [tagged]
 
 
 @pytest.mark.parametrize("tag", ["two words", "it's", "back\\slash", "a & b | !c", "naïve ☕"])

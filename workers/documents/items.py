@@ -271,7 +271,7 @@ def _scored(
     usable = vector if vector is not None and tenant.embedder == context.embedder.name else None
     text = arms.search_text(db, tenant, query, scope)
     queries, sought = scoring.pooled_queries(context, usable), text.stems.unsearched
-    read = candidates.read(db, tenant.id, [id_.bytes for id_ in ids], queries, scope, stems=sought)
+    read = candidates.ask(db, tenant.id, [id_.bytes for id_ in ids], queries, scope, stems=sought)()
     cosines = scoring.similarities(read, usable)
     by_words = np.array([text.scores.get(id_, 0.0) for id_ in read["id"]])
     meaning = ranking.by_length(context.embedder.weights, text.stems.question.mean_words)

@@ -405,17 +405,9 @@ def ask(
     return partial(_read, db.execute(READ_AMONG if scope.selects else READ, given, binary=True))
 
 
-def read(
-    db: Connection,
-    namespace: int,
-    ids: Sequence[Key],
-    query: Mapping[int, Vectors],
-    scope: Scope,
-    *,
-    stems: Sequence[str] = (),
-) -> Candidates:
+def read(db: Connection, namespace: int, ids: Sequence[Key], query: Mapping[int, Vectors], scope: Scope) -> Candidates:
     """Return the candidates with these ids, as `ask` does."""
-    return ask(db, namespace, ids, query, scope, stems=stems)()
+    return ask(db, namespace, ids, query, scope)()
 
 
 def _read(cursor: Cursor) -> Candidates:
@@ -460,12 +452,10 @@ def matches(
         "budget": budget,
     }
     given |= scope.parameters
+    statement = MATCHES_AMONG if scope.selects else MATCHES
     if scope.looks_back and not scope.ever:
-        rows = db.execute(MATCHES_THEN, given, binary=True, prepare=False)
-    elif scope.selects:
-        rows = db.execute(MATCHES_AMONG, given, binary=True, prepare=False)
-    else:
-        rows = db.execute(MATCHES, given, binary=True)
+        statement = MATCHES_THEN
+    rows = db.execute(statement, given, binary=True, prepare=None if statement == MATCHES else False)
     return partial(_matches, rows, len(terms))
 
 

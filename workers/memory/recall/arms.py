@@ -102,14 +102,23 @@ def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope) 
 def send_text(
     db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope, limit: int = 0
 ) -> Callable[[], TextArm]:
-    """Send the search of `search`; return a function that reads and scores its results."""
+    """Send the search of `search_text`; return a function that reads and scores its results."""
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm
     chosen = affordable(terms, max(MATCH_BUDGET, limit), ENOUGH_MATCHES)
-    matches = candidates.matches(db, namespace, [term.lexeme for term in terms], chosen, scope, MOST_MATCHES)
-    size, all_chosen = max(TEXT_ARM_SIZE, limit), len(chosen) == len(terms)
-    return lambda: _scored(db, namespace, query, terms, matches(), size, all_chosen=all_chosen, among=scope.selects)
+    lexemes, size = [term.lexeme for term in terms], max(TEXT_ARM_SIZE, limit)
+    matches = candidates.matches(db, namespace, lexemes, chosen, scope, MOST_MATCHES)
+
+    def read() -> TextArm:
+        found, all_chosen = matches(), len(chosen) == len(terms)
+        # With a tag vectors are not searched, and few of the facts that have it may contain the rarest words.
+        if scope.filters.tag and not all_chosen and len(found.ids) < ENOUGH_MATCHES:
+            every = candidates.matches(db, namespace, lexemes, lexemes, scope, MOST_MATCHES)()
+            found, all_chosen = (every, True) if len(every.ids) < MOST_MATCHES else (found, False)
+        return _scored(db, namespace, query, terms, found, size, all_chosen=all_chosen, among=scope.selects)
+
+    return read
 
 
 def _scored(

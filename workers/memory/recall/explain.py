@@ -186,8 +186,8 @@ def _ruled_out(asked: ScoredRecall, ever: Found, *others: Key) -> Candidates:
 
 def _below(asked: ScoredRecall) -> list[LeftOut]:
     """Return the scored candidates that are below the limit or not relevant enough, best first."""
-    ranked = list(enumerate(asked.order.tolist(), start=1))
-    beyond = [(rank, place) for rank, place in ranked if place not in asked.chosen][:LEFT_OUT_SHOWN]
+    chosen = set(asked.chosen.tolist())
+    beyond = [(rank, place) for rank, place in enumerate(asked.order.tolist(), start=1) if place not in chosen]
     return [
         LeftOut(
             asked.scored.seen[place]["id"],
@@ -195,7 +195,7 @@ def _below(asked: ScoredRecall) -> list[LeftOut]:
             round(float(asked.scored.scores.total[place]), 6),
             rank,
         )
-        for rank, place in beyond
+        for rank, place in beyond[:LEFT_OUT_SHOWN]
     ]
 
 
