@@ -90,8 +90,8 @@ def similarities(found: Candidates, query: Vectors | None) -> Floats:
     """Return n cosines with the (dims,) query: by the full vector, else estimated by the signature.
 
     A pooled vector's cosine is averaged with that estimate, weighted by dimensions and bits: a vector pooled to 64
-    dimensions was measured to be less precise than the 1,024 bits of a signature. A fact without either gets the lowest
-    cosine of the others; without a query all are 0.
+    dimensions was measured to be less precise than the 1,024 bits of a signature. A fact without either gets 0, or the
+    lowest cosine of the others if that is negative; without a query all are 0.
     """
     if query is None or not len(found):
         return np.zeros(len(found))
