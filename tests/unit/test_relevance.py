@@ -1,6 +1,8 @@
 """Relevance: it grows with the share of the question covered, and falls with words unknown to the namespace."""
 
 from dataclasses import astuple, replace
+from itertools import product
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -179,6 +181,13 @@ def test_a_question_whose_names_no_fact_holds_is_about_strangers(
     question: str, frequencies: dict[str, int], *, unknown: bool
 ) -> None:
     assert names_unknown(question, frequencies) is unknown
+
+
+def test_thousands_of_names_in_a_question_are_looked_for_soon() -> None:
+    question = " ".join(("Where are", *("An" + "".join(letters) for letters in product("abcdefghij", repeat=4))))
+    began = process_time()
+    assert names_unknown(question, {f"stem{number}": 0 for number in range(300)} | {"anabcd": 0})
+    assert process_time() - began < 0.5
 
 
 def test_what_is_asked_about_strangers_is_less_relevant() -> None:

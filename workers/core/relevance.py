@@ -258,8 +258,9 @@ def names_unknown(question: str, frequencies: Mapping[str, int]) -> bool:
     `frequencies` has the number of facts that contain each of its words, stems and written forms.
     """
     asked = [one for one in names.names_in_question(question) if not DATE.fullmatch(one)]
-    found = [[facts for word, facts in frequencies.items() if one.startswith(_stem(word))] for one in asked]
-    return any(found) and not any(map(any, found))
+    every = tuple(map(_stem, frequencies))
+    known = tuple(stem for stem, facts in zip(every, frequencies.values(), strict=True) if facts)
+    return any(one.startswith(every) for one in asked) and not any(one.startswith(known) for one in asked)
 
 
 def is_personal(question: str) -> bool:

@@ -22,9 +22,6 @@ def is_repeat(asked: bytes, question: int, at: float, seconds: float) -> bool:
 
 
 def with_question(asked: bytes, question: int, at: float, seconds: float) -> bytes:
-    """Return the fact's questions with this one, no repeat, added in front and those older than `seconds` removed.
-
-    If this one is late, the same question may be there with a later instant.
-    """
+    """Return the fact's questions with this one, no repeat, added in front and those older than `seconds` removed."""
     others = [PACKED.pack(one, then) for one, then in PACKED.iter_unpack(asked) if at - then < seconds]
     return b"".join([PACKED.pack(question, int(min(max(at, 0), LATEST))), *others])[:LONGEST]
