@@ -1,5 +1,6 @@
 """Filters: lists and recalls return the facts that pass all of them; explanations name the failed one."""
 
+import random
 from typing import Any
 
 import pytest
@@ -24,6 +25,19 @@ OTHERS: list[tuple[str, Any, str]] = [
     ("entity", "Anselm", "other entity"), ("key", "house", "other key"), ("session", "x", "other session"),
     ("source", "mail", "other source"), ("tier", "cold", "other tier"),
 ]  # fmt: skip
+
+FIELDS: dict[str, list[Any]] = {
+    "tags": [[], ["sea"], ["sea", "land"]], "category": [None, "boats", "home"], "kind": ["semantic", "chunk"],
+    "role": [None, "user", "assistant"], "entity": [None, "Mira", "MIRA", "Straße"], "key": [None, "home", "Home"],
+    "session": [None, 7, "7", "x"], "source": [None, "chat", "notes/a.md"],
+}  # fmt: skip
+"""What random facts have."""
+
+ASKED: dict[str, list[Any]] = {
+    "tag": ["sea", "air"], "category": ["boats", "x"], "kind": ["semantic", "chunk"], "role": ["user", "tool"],
+    "entity": ["mira", "STRASSE"], "key": ["HOME"], "session": [7, "x", 8], "source": ["chat", "notes/a.md"],
+    "pinned": [True, False], "tier": ["hot", "warm"], "documents": [False],
+}  # fmt: skip
 
 SESSIONS = (7, "007", "--7", "\u0667", "-0", 0, "7.0")
 
@@ -51,6 +65,35 @@ def test_an_explanation_names_the_filter_that_left_a_fact_out(
     found = memory.ask("north harbour", explain=True, **{name: value})
     assert facts[0] not in {one.id for one in found.results}
     assert rule in {one["rule"] for one in found.left_out or () if one["id"] == str(facts[0])}
+
+
+def passes(fact: dict[str, Any], name: str, wanted: Any, asked: dict[str, Any]) -> bool:
+    """Return whether a fact passes a filter, compared field by field."""
+    if name == "tag":
+        return wanted in fact["tags"]
+    if name == "documents":
+        return fact["kind"] != "chunk" or asked.get("kind") == "chunk"
+    if name in ("entity", "key"):
+        return (fact[name] or "").casefold() == wanted.casefold()
+    return str(fact[name]) == str(wanted)
+
+
+def test_random_filters_leave_the_facts_that_a_comparison_of_each_fact_leaves(memory: Memory) -> None:
+    chance, facts = random.Random(1), {}
+    for number in range(90):
+        fact = {name: chance.choice(values) for name, values in FIELDS.items()}
+        given = {name: value for name, value in fact.items() if value is not None}
+        id_ = memory.add(f"{TEXT}, berth {number}", **given, **({"turn": number} if "session" in given else {}))
+        facts[id_] = fact | {"pinned": chance.random() < 0.3, "tier": chance.choice(["hot", "warm"])}
+        if facts[id_]["pinned"]:
+            memory.pin(id_, at=0)
+        memory.rows("update activity set tier = %s where fact = %s", int(facts[id_]["tier"] == "warm"), id_)
+    for _ in range(60):
+        asked = {name: chance.choice(ASKED[name]) for name in chance.sample(list(ASKED), chance.randint(0, 4))}
+        left = {id_ for id_, one in facts.items() if all(passes(one, *each, asked) for each in asked.items())}
+        recalled = memory.ids("north harbour", limit=100, min_relevance=0, **asked)
+        listed = [one["id"] for one in memory.listed(**asked)]
+        assert (sorted(recalled), sorted(listed)) == (sorted(left), sorted(left)), asked
 
 
 def test_filters_hold_together_and_pages_go_on_within_them(memory: Memory) -> None:
