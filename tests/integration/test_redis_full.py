@@ -14,6 +14,7 @@ import pytest
 import server_process
 from kombu import Connection
 from kombu.exceptions import OperationalError
+from memory import Memory
 from redis import Redis
 from redis.exceptions import AuthenticationError, OutOfMemoryError, ResponseError
 from redis.sentinel import MasterNotFoundError
@@ -124,6 +125,15 @@ def test_a_full_redis_lets_go_of_what_is_done(small: Redis, server: servers.Redi
         signals.mark_grown(keys, "default")
         now = datetime.now(UTC)
         assert signals.first_seen(keys, "a", now) == now
+
+
+def test_with_a_full_redis_facts_that_ended_are_recalled_too(
+    small: Redis, server: servers.Redis, memory: Memory
+) -> None:
+    id_ = memory.add("An otter.", decay_class="checkpoint")
+    memory.decay(30)
+    fill(small)
+    assert memory.having(redis_url=server.url()).ids("otter", at=31, deep=True) == [id_]
 
 
 def test_a_full_redis_still_delivers_and_restores_later(small: Redis, server: servers.Redis) -> None:

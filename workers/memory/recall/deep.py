@@ -15,7 +15,7 @@ from workers.core import ranking, relevance, signature
 from workers.core.arrays import Ints, Vectors
 from workers.core.passages import CUT
 from workers.embedding import word_vectors
-from workers.errors import EmbeddingError, NotFoundError
+from workers.errors import EmbeddingError, NotFoundError, UnavailableError
 from workers.memory.recall import arms, floor, pipeline, stems
 from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
@@ -111,7 +111,8 @@ def _count_regret(context: Context, namespace: str, found: Recalled) -> None:
     """Count an answer whose best result is in deep memory, or may be."""
     first = found.results[0] if found.results else None
     if found.deep or (first and first.deep):
-        signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
+        with suppress(UnavailableError):  # a full Redis refuses it; the count is lower then
+            signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
 
 
 def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:
