@@ -4,7 +4,6 @@ A file `NNNN_name.sql` runs in one transaction, which also records it, unless it
 
 - `-- outside a transaction`: its statements, each ended by a semicolon at the end of a line, run one by one, for what
   PostgreSQL does not allow in a transaction, such as `create index concurrently`; or
-- `-- in batches`: its one statement is repeated, each time in a transaction of its own, until it changes no row; or
 - `-- in parts`: its last statement, an update of `facts` that ends with conditions joined by `and`, runs for some facts
   after the others, each time in a transaction of its own. The statements before it run in one transaction. It does not
   come back to facts that workers of the previous release store meanwhile.
@@ -29,7 +28,7 @@ from psycopg import sql
 from workers.errors import SchemaError, UnavailableError
 from workers.storage.connection import Connection, cause_of, connect, scalar
 
-Mode: TypeAlias = Literal["transaction", "outside a transaction", "in batches", "in parts"]
+Mode: TypeAlias = Literal["transaction", "outside a transaction", "in parts"]
 Report: TypeAlias = Callable[[str], None]
 
 LOCK = 0x0EBB
@@ -192,7 +191,7 @@ def _run(db: Connection, migration: Migration, report: Report) -> None:
             _run_parts(db, update, report)
             db.execute(RECORD, record)
             return
-        (_run_batches if migration.mode == "in batches" else _run_statements)(db, migration, report)
+        _run_statements(db, migration, report)
         db.execute(RECORD, record)
     except psycopg.OperationalError:
         raise
@@ -258,17 +257,10 @@ def _changes(act: Callable[[], object]) -> bool:
     return True
 
 
-def _run_batches(db: Connection, migration: Migration, report: Report) -> None:
-    rows = 0
-    while changed := db.execute(migration.sql.encode()).rowcount:
-        rows += changed
-        report(f"{rows} rows so far")
-
-
 def _parsed(file: str, sql: str) -> Migration:
     label, _, name = file.removesuffix(".sql").partition("_")
     first = sql.split("\n", 1)[0].removeprefix("-- ").strip()
-    for mode in ("outside a transaction", "in batches", "in parts"):
+    for mode in ("outside a transaction", "in parts"):
         if first == mode:
             return Migration(int(label), name, sql, mode)
     return Migration(int(label), name, sql)
