@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from databases import new_database, new_schema
+from databases import new_database, new_schema, role_without_tables
 from memory import Memory
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -160,6 +160,23 @@ def test_a_role_that_may_not_write_each_table_is_refused_and_the_tables_are_name
         with pytest.raises(SchemaError, match=r"may not read and write events, links: have .* `grant select"):
             schema.verify(db)
         db.rollback()
+
+
+def test_a_role_that_may_not_read_the_migrations_is_refused_with_what_to_do(memory: Memory) -> None:
+    with role_without_tables(memory.context.database_url) as url:
+        memory.rows(f"revoke all on schema_migrations from {conninfo_to_dict(url)['user']}")
+        for act in (schema.apply, schema.verify_at):
+            with pytest.raises(UnavailableError, match=r"table schema_migrations\. Have the owner .* `grant"):
+                act(url)
+
+
+def test_a_schema_that_the_role_may_not_use_is_not_replaced_by_the_next_one(memory: Memory) -> None:
+    with new_schema(memory.context.database_url) as own, role_without_tables(memory.context.database_url) as url:
+        schema.apply(own)
+        options = conninfo_to_dict(own)["options"]
+        for act in (schema.apply, schema.verify_at):
+            with pytest.raises(SchemaError, match=r"no schema test_\w+, .* `grant usage on` it|cannot make"):
+                act(make_conninfo(url, options=options))
 
 
 def test_a_schema_that_this_version_cannot_work_with_is_refused(memory: Memory) -> None:

@@ -485,7 +485,7 @@ def connect(url: str, *, autocommit: bool = False) -> Connection:
 @contextmanager
 def outside_pool(url: str) -> Iterator[Connection]:
     """Yield a connection outside the pool, on the current shard until its first commit, which shares no lock."""
-    with connect(url) as db:
+    with connect(url) as db, _takes_writes(db):
         routing.begin(db, share=False)
         yield db
 

@@ -53,7 +53,7 @@ SERVERS = r"""
 MISSING_SCHEMA = """
     select name from trim(split_part(current_setting('search_path'), ',', 1)) as given
     cross join lateral (select case when given like '"%' then trim('"' from given) else lower(given) end as name) as own
-    where name <> '$user' and to_regnamespace(quote_ident(name)) is null
+    where name <> '$user' and has_schema_privilege(to_regnamespace(quote_ident(name)), 'usage') is not true
 """
 
 ON_CITUS = "select current_schema() from pg_extension where extname = 'citus'"
@@ -116,7 +116,8 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         check_writable(db)
         with _explained():
             if missing := _missing_schema(db):
-                db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
+                db.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(missing)))
+        _check_usable(db)
         had = migrations.number(db)
         if had == 0:
             _check_encoding(db)
@@ -150,8 +151,7 @@ def _explained() -> Iterator[None]:
 
 def check(db: Connection) -> None:
     """Raise `SchemaError` unless this version of Ebb can work with the schema, by its numbers."""
-    if missing := _missing_schema(db):
-        raise SchemaError(f"The database has no schema {missing}, the first of the search path: run `ebb migrate`.")
+    _check_usable(db)
     had = migrations.number(db)
     if had < version():
         what = "no schema of Ebb" if had == 0 else f"schema {had}"
@@ -320,8 +320,16 @@ def _check_locale(db: Connection) -> None:
         )
 
 
+def _check_usable(db: Connection) -> None:
+    if missing := _missing_schema(db):
+        raise SchemaError(
+            f"The database has no schema {missing}, the first of the search path, that the role {db.info.user!r} may "
+            "use: run `ebb migrate`; if it is there, have its owner `grant usage on` it to the role."
+        )
+
+
 def _missing_schema(db: Connection) -> str | None:
-    """Return which schema the search path names first, if it does not exist: what follows would be used instead."""
+    """Return the first schema of the search path if the role cannot use it: what follows would be used instead."""
     return scalar(db, MISSING_SCHEMA)
 
 

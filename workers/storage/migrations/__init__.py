@@ -26,7 +26,7 @@ import psycopg
 from psycopg import sql
 
 from workers.errors import SchemaError, UnavailableError
-from workers.storage.connection import Connection, cause_of, connect, scalar
+from workers.storage.connection import Connection, broken_off, cause_of, connect, scalar
 
 Mode: TypeAlias = Literal["transaction", "outside a transaction", "in parts"]
 Report: TypeAlias = Callable[[str], None]
@@ -141,7 +141,7 @@ def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
     """Yield a connection with the schema lock, in autocommit and without time limits; waits for the lock.
 
     Raises:
-        UnavailableError: the server does not answer, or ended the connection.
+        UnavailableError: the server does not answer, or ended the connection, or the role lacks a right.
     """
     with connect(database_url, autocommit=True) as db:
         db.execute(UNLIMITED)
@@ -156,6 +156,8 @@ def exclusive(database_url: str, report: Report) -> Iterator[Connection]:
                 f"The migration was interrupted: {cause_of(error)}. Run `ebb migrate` again: it goes on "
                 "where it stopped."
             ) from None
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise broken_off(error) from None
 
 
 def run(database_url: str, db: Connection, migrations: tuple[Migration, ...], report: Report) -> None:
