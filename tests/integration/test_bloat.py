@@ -9,7 +9,7 @@ from memory import ON_CITUS, Memory, day
 from workers.admin import search_indexes
 from workers.decay import passes
 from workers.storage import runs, server, signatures
-from workers.storage.connection import connect
+from workers.storage.connection import connect, limit_statements, transaction
 
 WORDS = 60_000
 FILL = """
@@ -133,6 +133,23 @@ def test_the_last_pass_stays_though_other_work_was_done_since(memory: Memory) ->
         runs.record(db, single, day(100), "decay", tenant)
     assert passes.drop_old_runs(memory.context) == 1
     assert {run for (run,) in memory.rows("select id from decay_runs")} == {last, consolidation, tried, single}
+
+
+MANY_JANITORS = """
+    with tenant as (insert into namespaces (name) select 'tenant-' || generate_series(1, 10000) returning id)
+    insert into decay_runs (id, work, planned_for, started_at, finished_at, asked_by, namespace, dry_run)
+    select gen_random_uuid(), 'janitor', now(), now() - days * interval '1 day', now(), '', id, days = 50
+    from tenant cross join unnest(array[40, 50]) as days
+"""
+
+
+def test_passes_of_thousands_of_namespaces_are_dropped_in_seconds(memory: Memory) -> None:
+    with transaction(memory.context.database_url) as db:
+        db.execute(MANY_JANITORS)
+        limit_statements(db, 5)
+        assert runs.drop_old(db, passes.KEPT_RUNS, 20_000) == 10_000
+        assert db.execute("select count(*), bool_or(dry_run) from decay_runs").fetchone() == (10_000, False)
+        db.rollback()
 
 
 def test_facts_keep_what_dropped_passes_did(memory: Memory) -> None:

@@ -291,18 +291,18 @@ LATEST = """
 
 # Parts and allowances are deleted with them. The last finished run of each work stays, as gaps are detected by passes;
 # a run of one namespace is not the last one of others, nor a dry run that of real ones. `started_at` is by the
-# database's clock, whatever instant the run was for.
+# database's clock, whatever instant the run was for. By window functions, as janitors have runs of each namespace.
 DROP_OLD = """
     delete from decay_runs
     where id = any (array(
-        select id from decay_runs as old
-        where finished_at is not null and started_at < statement_timestamp() - %(older_than)s
-            and exists (
-                select from decay_runs as newer
-                where newer.work = old.work and newer.finished_at is not null and newer.started_at > old.started_at
-                    and coalesce(newer.namespace = old.namespace, newer.namespace is null)
-                    and newer.dry_run <= old.dry_run
-            )
+        select id from (
+            select id, started_at, dry_run, greatest(
+                max(started_at) filter (where not dry_run) over (partition by work, namespace),
+                max(started_at) filter (where not dry_run and namespace is null) over (partition by work)
+            ) as last
+            from decay_runs where finished_at is not null
+        ) as finished
+        where started_at < statement_timestamp() - %(older_than)s and (dry_run or started_at < last)
         order by started_at limit %(limit)s
     ))
 """

@@ -55,6 +55,7 @@ MISSING_SCHEMA = """
     cross join lateral (select case when given like '"%' then trim('"' from given) else lower(given) end as name) as own
     where name <> '$user' and has_schema_privilege(to_regnamespace(quote_ident(name)), 'usage') is not true
 """
+"""The first schema of the search path if the role cannot use it: what follows would be used instead."""
 
 ON_CITUS = "select current_schema() from pg_extension where extname = 'citus'"
 
@@ -115,7 +116,7 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
     with migrations.exclusive(database_url, report) as db:
         check_writable(db)
         with _explained():
-            if missing := _missing_schema(db):
+            if missing := scalar(db, MISSING_SCHEMA):
                 db.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(missing)))
         _check_usable(db)
         had = migrations.number(db)
@@ -321,16 +322,11 @@ def _check_locale(db: Connection) -> None:
 
 
 def _check_usable(db: Connection) -> None:
-    if missing := _missing_schema(db):
+    if missing := scalar(db, MISSING_SCHEMA):
         raise SchemaError(
             f"The database has no schema {missing}, the first of the search path, that the role {db.info.user!r} may "
             "use: run `ebb migrate`; if it is there, have its owner `grant usage on` it to the role."
         )
-
-
-def _missing_schema(db: Connection) -> str | None:
-    """Return the first schema of the search path if the role cannot use it: what follows would be used instead."""
-    return scalar(db, MISSING_SCHEMA)
 
 
 def _prepare_nodes(db: Connection, *, new: bool) -> None:
