@@ -128,9 +128,9 @@ def _silence_of_redis(url: str) -> str:
 
 def _database(settings: "Settings", _: "Client") -> str:
     from workers.storage import schema, server, shards  # psycopg is slow to load
-    from workers.storage.connection import connect
+    from workers.storage.connection import outside_pool
 
-    with connect(settings.database_url) as db:
+    with outside_pool(settings.database_url) as db:
         schema.check(db)
         schema.check_writable(db)
         server.try_write(db)

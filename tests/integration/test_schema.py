@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, cast
 from uuid import uuid4
 
 import psycopg
@@ -11,6 +12,7 @@ from memory import Memory
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from api.cli import doctor
 from api.up import servers
 from workers.admin import shard_moves
 from workers.errors import SchemaError, UnavailableError
@@ -168,6 +170,8 @@ def test_a_role_that_may_not_read_the_migrations_is_refused_with_what_to_do(memo
         for act in (schema.apply, schema.verify_at):
             with pytest.raises(UnavailableError, match=r"table schema_migrations\. Have the owner .* `grant"):
                 act(url)
+        settings = memory.having(database_url=url).context.settings
+        assert "Have the owner" in doctor._checked("database", settings, cast("Any", None))["says"]
 
 
 def test_a_schema_that_the_role_may_not_use_is_not_replaced_by_the_next_one(memory: Memory) -> None:
