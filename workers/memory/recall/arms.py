@@ -140,7 +140,7 @@ def _scored(
     weights = ranking.inverse_document_frequency(asked.document_frequencies, asked.facts)
     weights *= [1.0 if term.stem else WRITTEN_WEIGHT for term in terms]
     scores = ranking.scores(found.times, found.lengths, weights, asked.mean_words)
-    best = _best_first(scores, found.ids)[:size]
+    best = _best_first(scores, found.ids, size)
     scores[best], begins, long = _by_passage(
         db, namespace, terms, found.only(best), scores[best], weights, asked.mean_words
     )
@@ -156,9 +156,15 @@ def _scored(
     )
 
 
-def _best_first(scores: Floats, ids: Sequence[Key]) -> Ints:
-    """Return the indexes of n facts, the best first; of equal ones the newest, as ids grow with time."""
-    return np.lexsort((np.array(ids, "S16"), scores))[::-1]
+def _best_first(scores: Floats, ids: Sequence[Key], most: int) -> Ints:
+    """Return the places of up to `most` of n facts, the best first; of equal ones the newest, as ids grow with time.
+
+    Only those that reach the score of the last one are put in order: all of them would take several milliseconds.
+    """
+    least = np.partition(scores, -most)[-most] if len(scores) > most else -np.inf
+    reach = np.flatnonzero(scores >= least)
+    newest = np.array([ids[place] for place in reach.tolist()], "S16")
+    return np.asarray(reach[np.lexsort((newest, scores[reach]))[::-1][:most]])
 
 
 def informative(terms: Sequence[Term], most: int) -> list[Term]:
@@ -291,7 +297,7 @@ class Found:
         by_words = np.array([self.text.scores.get(id_, 0.0) for id_ in ids])
         similar = np.array([self.near.get(id_, least) for id_ in ids])
         fit = ranking.fuse(by_words, similar, self.meaning, self.text.enough)
-        order = _best_first(fit, ids)[:most]
+        order = _best_first(fit, ids, len(ids) if most is None else most)
         return {ids[i]: score for i, score in zip(order.tolist(), fit[order].tolist(), strict=True)}
 
 

@@ -263,8 +263,8 @@ def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
     Adds neighbours in the conversation, linked facts, and facts about named entities.
     """
     context, db, tenant, question, query = asked.context, asked.db, asked.tenant, asked.question, asked.query
-    best = found.fused(max(int(np.clip(3 * question.limit, *SCORED)), question.limit))
-    neighbours_of = list(best)[: int(np.clip(question.limit, *NEIGHBOURS_OF))]
+    best = found.fused(max(_clamped(SCORED, 3 * question.limit), question.limit))
+    neighbours_of = list(best)[: _clamped(NEIGHBOURS_OF, question.limit)]
     surroundings = ask_surroundings(asked, best)
     yield
     around = surroundings()
@@ -351,3 +351,8 @@ def _unlike(
 def visible(read: Candidates) -> Bools:
     """Return which candidates no rule leaves out."""
     return np.array([rule is None for rule in read["left_out"]], dtype=np.bool_)
+
+
+def _clamped(bounds: tuple[int, int], requested: int) -> int:
+    least, most = bounds
+    return min(max(requested, least), most)
