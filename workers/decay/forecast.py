@@ -267,7 +267,9 @@ def _limit(
         left = None if unlimited else remaining(own, live, spent, day.at.timestamp())
         fate = _decide(day, passed_at, left)
         released, held = _released(held, passed_at, day.at)
-        going, held = [*fate.going, *released], [*held, *(one.shrunk for one in (*fate.staying, *fate.held_before))]
+        going = [*fate.going, *released]
+        kept = [_releasable(one.shrunk, day.at) for one in (*fate.staying, *fate.held_before)]
+        held += [one for one in kept if len(one.rows)]
         _count(day, going, fate)
         for one in going:
             day.count_ended(one.rows, one.bytes, now)
@@ -325,6 +327,12 @@ def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -
         [one.only(goes) for one, goes in zip(held, released, strict=True) if goes.any()],
         [one.only(~goes) if goes.any() else one for one, goes in zip(held, released, strict=True) if not goes.all()],
     )
+
+
+def _releasable(held: Ended, at: datetime) -> Ended:
+    """Return the held facts that `_released` may ever return after `at`: most have no explicit lifetime."""
+    expires_at = held.rows.anchors.expires_at
+    return held.only(held.rows.explicit & (expires_at >= at.timestamp()) & np.isfinite(expires_at))
 
 
 def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
@@ -419,7 +427,7 @@ def _count(day: Day, going: Sequence[Ended], fate: Fate) -> None:
     """Add ended facts to a day: some end, the others are or stay held and may change."""
     for one in going:
         for number, name in enumerate(REASONS):
-            day.count(name, one.rows.only(one.reason == number).ids)
+            day.count(name, [one.rows.ids[place] for place in np.flatnonzero(one.reason == number)])
     for one in fate.staying:
         day.held += len(one.rows)
         day.add_examples("held", one.rows.ids)

@@ -171,11 +171,12 @@ class Activity:
 
     def only(self, keep: Bools) -> "Activity":
         """Return the rows where `keep` is true."""
+        places = np.flatnonzero(keep).tolist()
         return Activity(
             self.namespaces[keep],
-            [id_ for id_, kept in zip(self.ids, keep, strict=True) if kept],
+            [self.ids[place] for place in places],
             select(self.anchors, keep),
-            [name for name, kept in zip(self.decay_classes, keep, strict=True) if kept],
+            [self.decay_classes[place] for place in places],
             self.tier[keep],
             self.last_accessed_at[keep],
             self.held[keep],
