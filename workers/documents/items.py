@@ -196,6 +196,7 @@ def _wanted(item: Row, asked: ItemQuery) -> bool:
 def _shown(item: Row, score: float | None) -> Item:
     """Return an item with its document as the given text, which is not decoded on the way."""
     return Item(
+        id=item.id,
         path=labels(item.path),
         key=item.key,
         document=item.metadata["document"],

@@ -104,8 +104,8 @@ class History:
     def clear(self) -> None:
         """Remove all messages; their turns stay."""
         while items := self._items():
-            for key, _ in items:
-                self._memory.drop_item(self._path, key)
+            for part in batches((str(one.id) for _, one in items), AT_ONCE):
+                self._memory.forget(part)
 
     def _items(self) -> list[tuple[str, Any]]:
         found = self._memory.items(self._path, limit=MOST_FACTS).items

@@ -341,8 +341,9 @@ class PutMany(Answer):
 
 
 class Item(Answer):
-    """An item; its `score` in [0, 1] is null without a query."""
+    """An item, and the id of the fact that keeps it; its `score` in [0, 1] is null without a query."""
 
+    id: UUID
     path: Labels
     key: str
     document: str
