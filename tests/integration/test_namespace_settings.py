@@ -116,6 +116,14 @@ def test_a_change_takes_effect_again_once_no_writer_can_have_the_old_settings(me
     assert memory.decay(0.4).counters.processed == 0
 
 
+def test_a_change_ahead_of_a_clock_that_was_set_back_takes_effect_once(memory: Memory) -> None:
+    memory.add("Tea at four.")
+    memory.choose({HALF_LIFE: 100})
+    memory.rows("update namespaces set settings_changed_at = now() + interval '300 days'")
+    assert memory.decay(0.1).counters.processed == 1
+    assert memory.decay(0.2).counters.processed == 0
+
+
 def test_loosened_settings_let_facts_live_that_were_to_end(memory: Memory) -> None:
     memory.choose({DAYS: 7, TURNS: 3, HALF_LIFE: 1})
     aged = memory.add("An episode.", kind="episodic")

@@ -142,8 +142,7 @@ def ending(
         for rows in visited(db, tenant, settings, now, until):
             at, reasons = ends(rows.anchors, settings.rules.rules)
             over, at = at <= now.timestamp(), np.maximum(at, now.timestamp())
-            ended = [id_ for id_, is_over in zip(rows.ids, over.tolist(), strict=True) if is_over]
-            lasting = activity.lasting(db, tenant.id, ended, now)
+            lasting = activity.lasting(db, tenant.id, rows.only(over).ids, now)
             ends_now = over & np.array([id_ in lasting for id_ in rows.ids], dtype=np.bool_)
             others = np.array([id_ not in without for id_ in rows.ids])
             places = np.flatnonzero((~over | ends_now) & (at <= until.timestamp()) & ~rows.held & others)

@@ -115,11 +115,12 @@ FOUND = f"""
     limit %(limit)s
 """
 
+OLD = "where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)"
+
 # With the bodies of merged facts; 4 is the index of `merged` in `packing.REASONS`.
-CLAIM_OLD = """
+CLAIM_OLD = f"""
     select namespace, id, forgotten_at, case when get_byte(body, 8) = 4 then body end from deep
-    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
-        and (%(in_gaps)s or not exists (
+    {OLD} and (%(in_gaps)s or not exists (
             select from namespaces where namespaces.id = deep.namespace and gap_until is not null
         ))
     limit %(limit)s
@@ -196,10 +197,7 @@ REWRITE = """
     where namespace = %(namespace)s and uuid_hash(deep.id) = uuid_hash(new.id) and deep.id = new.id
 """
 
-COUNT_OLD = """
-    select count(*) from deep
-    where forgotten_at < %(before)s and (%(namespace)s::int is null or namespace = %(namespace)s)
-"""
+COUNT_OLD = f"select count(*) from deep {OLD}"
 
 COUNT_SELECTED = f"select count(*) from deep {SELECTED}"
 

@@ -215,10 +215,11 @@ WITH_CAPACITY = """
 
 WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is not null order by id"
 
-# Transactions that began before the change may still write by the old settings, for as long as a task may take.
+# Transactions that began before the change may still write by the old settings, for as long as a task may take. A
+# change far ahead of the clock was made before it was set back.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
-    where id = any(%(ids)s) and settings_changed_at < statement_timestamp() - interval '2 minutes'
+    where id = any(%(ids)s) and abs(date_part('epoch', statement_timestamp() - settings_changed_at)) > 120
 """
 
 
