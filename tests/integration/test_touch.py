@@ -173,6 +173,16 @@ def test_what_was_counted_is_known_for_a_day_before_the_newest_use(memory: Memor
     assert memory.rows("select id from uses") == [(new,)]
 
 
+def test_a_use_counts_once_though_others_are_ahead_of_a_clock_that_was_set_back(memory: Memory) -> None:
+    id_, use = memory.add("Tea at four."), uuid4()
+    memory.touch(id_, at=1)
+    memory.rows("update uses set counted_at = %s", datetime.now(UTC) + timedelta(days=300))
+    memory.touch(id_, at=2, use=use)
+    touch.drop_old_uses(memory.context)
+    memory.touch(id_, at=2, use=use)
+    assert memory.row(id_)["recall_count"] == 2
+
+
 @bounded
 @given(microseconds=st.lists(st.integers(0, 400 * 86_400_000_000), min_size=1, max_size=6), again=st.integers(0, 5))
 def test_touches_that_arrive_again_count_once_at_every_microsecond(

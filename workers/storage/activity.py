@@ -395,9 +395,11 @@ CLAIM_USES = """
     returning id
 """
 
-# Relative to the newest use, not to now: messages delivered just before an outage may be redelivered after it.
+# Relative to the newest use, not to now: messages delivered just before an outage may be redelivered after it. Uses
+# ahead of the clock were counted before it was set back.
 DROP_OLD_USES = """
-    delete from uses where counted_at < (select max(counted_at) from uses) - interval '1 day'
+    delete from uses
+    where counted_at < (select max(counted_at) from uses where counted_at <= statement_timestamp()) - interval '1 day'
 """
 
 
