@@ -22,3 +22,10 @@ def test_what_may_have_a_unit_is_read_as_text_and_other_numbers_are_not() -> Non
 def test_a_refused_number_of_days_is_answered_with_the_most_that_is_allowed(given: int | str) -> None:
     with pytest.raises(ValidationError, match="give whole days, 1d to 366d"):
         ShowForecast.model_validate({"ending": given})
+
+
+@pytest.mark.parametrize("now", ["9999-12-29T00:00:00Z", "0001-01-02T00:00:00Z"])
+def test_no_forecast_begins_where_the_calendar_ends(now: str) -> None:
+    with pytest.raises(ValidationError, match="must lie in the years 1 to 9999, a century from their ends"):
+        ShowForecast.model_validate({"now": now})
+    assert ShowForecast.model_validate({"now": "9898-12-31T00:00:00Z"}).now is not None

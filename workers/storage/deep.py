@@ -121,8 +121,8 @@ OLD = "where forgotten_at < %(before)s and (%(namespace)s::int is null or namesp
 CLAIM_OLD = f"""
     select namespace, id, forgotten_at, case when get_byte(body, 8) = 4 then body end from deep
     {OLD} and (%(in_gaps)s or not exists (
-            select from namespaces where namespaces.id = deep.namespace and gap_until is not null
-        ))
+        select from namespaces where namespaces.id = deep.namespace and gap_until is not null
+    ))
     limit %(limit)s
     for update skip locked
 """

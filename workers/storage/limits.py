@@ -197,8 +197,7 @@ class HeldCursor:
 def held_page(db: Connection, namespace: int, limit: int, behind: HeldCursor | None) -> list[HeldFact]:
     """Return a page of held facts of a namespace, by the time when they ended, without the reasons."""
     place = {"ended_at": None, "id": None} if behind is None else asdict(behind)
-    given = {"namespace": namespace, "limit": limit} | place
-    return fetch_all(db, HeldFact, HELD_PAGE, given)
+    return fetch_all(db, HeldFact, HELD_PAGE, {"namespace": namespace, "limit": limit} | place)
 
 
 def count_held(db: Connection, namespace: int) -> int:

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from ebb.contract.values import Flag, Instant, Namespace, days_of_a_year, one_or_all, whole_days
+from ebb.contract.values import Flag, Namespace, Now, days_of_a_year, one_or_all, whole_days
 
 RECALL_SECONDS = 15.0
 STORE_SECONDS = 45.0
@@ -51,7 +51,7 @@ class Scoped(Params):
 class Timed(Scoped):
     """Parameters of an operation at an instant, by default now by the database's clock."""
 
-    now: Instant | None = None
+    now: Now | None = None
 
 
 class Reaching(Timed):

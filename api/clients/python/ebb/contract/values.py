@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -129,13 +129,16 @@ def _midnight(value: Any) -> Any:
 
 def _in_utc(instant: datetime) -> datetime:
     """Return the instant in UTC; refuse one outside of the allowed range."""
-    try:
-        in_utc = instant.astimezone(UTC)
-    except OverflowError:
-        in_utc = None
-    if in_utc is None or not FIRST_INSTANT <= in_utc <= LAST_INSTANT:
+    if not FIRST_INSTANT <= instant <= LAST_INSTANT:
         raise ValueError("must lie in the years 1 to 9999, a day from their ends at least")
-    return in_utc
+    return instant.astimezone(UTC)
+
+
+def _amid(now: datetime) -> datetime:
+    """Return the instant of an operation, which looks up to a century back or ahead of it."""
+    if min(now - FIRST_INSTANT, LAST_INSTANT - now) < timedelta(days=MOST_DAYS):
+        raise ValueError("must lie in the years 1 to 9999, a century from their ends at least")
+    return now
 
 
 def _in_calendar(value: Any) -> Any:
@@ -149,10 +152,7 @@ def _in_calendar(value: Any) -> Any:
 
 def _clamped(instant: datetime) -> datetime:
     """Return the instant, clamped to the allowed range."""
-    try:
-        return min(max(instant.astimezone(UTC), FIRST_INSTANT), LAST_INSTANT)
-    except OverflowError:
-        return FIRST_INSTANT if instant.year == 1 else LAST_INSTANT
+    return min(max(instant, FIRST_INSTANT), LAST_INSTANT).astimezone(UTC)
 
 
 def _session(value: Any) -> Any:
@@ -374,6 +374,7 @@ Shallow = AfterValidator(shallow)
 Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
 Metadata = Annotated[dict[str, Any], BeforeValidator(_metadata)]
 Instant = Annotated[AwareDatetime, BeforeValidator(_midnight), AfterValidator(_in_utc)]
+Now = Annotated[Instant, AfterValidator(_amid)]
 KeptInstant = Annotated[
     AwareDatetime, BeforeValidator(_in_calendar), BeforeValidator(_midnight), AfterValidator(_clamped)
 ]
