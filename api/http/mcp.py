@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Message
 
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
@@ -64,35 +64,30 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
         group.cancel_scope.cancel()
 
 
-class _Handover(Response):
-    """A response that the session manager writes to a request of a namespace with this body."""
+async def _answered(request: Request, manager: "Manager", turns: Turns, namespace: str, body: bytes) -> Response:
+    """Return the session manager's answer to a body, made when it is the turn of its namespace at the threads.
 
-    def __init__(self, manager: "Manager", turns: Turns, namespace: str, body: bytes) -> None:
-        super().__init__()
-        self._manager = manager
-        self._turns = turns
-        self._namespace = namespace
-        self._read = body
+    It is sent after the turn, which a client that does not read it would keep.
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the session manager answer the request, when it is the turn of its namespace at the threads.
+    Raises:
+        BusyError: too many requests of this namespace wait.
+    """
+    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    said: list[Message] = []
 
-        Raises:
-            BusyError: too many requests of this namespace wait.
-        """
-        manager = await self._manager()
-        with until_stopped(Request(scope)):
-            async with self._turns.turn(self._namespace, len(self._read)):
-                await manager.handle_request(scope, self._again(receive), send)
+    async def receive() -> Message:
+        return read.pop() if read else await request.receive()
 
-    def _again(self, receive: Receive) -> Receive:
-        """Return a `receive` that begins with the body that was read."""
-        messages: list[Message] = [{"type": "http.request", "body": self._read, "more_body": False}]
+    async def send(message: Message) -> None:
+        said.append(message)
 
-        async def received() -> Message:
-            return messages.pop() if messages else await receive()
-
-        return received
+    made = await manager()
+    with until_stopped(request):
+        async with turns.turn(namespace, len(body)):
+            await made.handle_request(request.scope, receive, send)
+    response = Response(b"".join(message.get("body", b"") for message in said), said[0]["status"])
+    response.raw_headers = said[0]["headers"]
+    return response
 
 
 routes = APIRouter(lifespan=_running)
@@ -129,7 +124,7 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
         and (scope := await anyio.to_thread.run_sync(_scope_of, body))
     ):
         who.check(scope)
-    return _Handover(request.app.state.mcp_manager, door_of(request).turns, who.namespace, body)
+    return await _answered(request, request.app.state.mcp_manager, door_of(request).turns, who.namespace, body)
 
 
 def _scope_of(body: bytes) -> "Wish | None":

@@ -71,10 +71,10 @@ def test_a_page_or_a_tool_that_outlasts_the_api_is_answered_504(door: str) -> No
         return SimpleNamespace(handle_request=wait)
 
     @router.get("/")
-    async def answer() -> Response:
+    async def answer(request: Request) -> Response:
         if door == "page":
             await wait()
-        return mcp._Handover(manager, Turns(most_requests=1, most_bytes=1), "mira", b"")
+        return await mcp._answered(request, manager, Turns(most_requests=1, most_bytes=1), "mira", b"")
 
     app.include_router(router)
     start, body = asyncio.run(_cancelled(app, begun))
