@@ -15,8 +15,6 @@ from workers.errors import EbbError
 from workers.settings import Settings
 
 STOP_SECONDS = 10
-MOST_CONNECTIONS = 1_000
-"""Limit of concurrent connections; more are answered 503."""
 
 
 def main() -> None:
@@ -37,7 +35,6 @@ def main() -> None:
         port=settings.port,
         http=PatientProtocol,
         ws="none",
-        limit_concurrency=MOST_CONNECTIONS,
         log_config=None,
         access_log=False,
         server_header=False,

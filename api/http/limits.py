@@ -24,6 +24,16 @@ from workers.settings import Settings
 HEAD_SECONDS = 10.0
 """Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
+READ_SECONDS = 60.0
+"""Seconds in which a client must read some of what waits for it."""
+
+MOST_CONNECTIONS = 1_000
+CROWDED = answer(
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    f"There are more than {MOST_CONNECTIONS} connections, the most of one process: use fewer, or start more processes.",
+)
+CROWDED.headers["connection"] = "close"
+
 
 def _closing(status: int, detail: str) -> bytes:
     """Return the bytes of a problem that ends a connection, for what does not reach the app."""
@@ -41,13 +51,17 @@ INVALID = _closing(
 
 
 class PatientProtocol(H11Protocol):
-    """HTTP/1.1 protocol that closes connections whose request head does not arrive in time."""
+    """HTTP/1.1 protocol that closes connections whose client sends the head of a request, or reads, too slowly."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives a Transport
-        """Start the timer for the first request."""
+        """Start the timer for the first request, which is refused if there are too many connections."""
         super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            self.app = CROWDED
+            self.logger.warning("Refused a connection: there are %d, the most.", MOST_CONNECTIONS)
         self._expect()
 
     def data_received(self, data: bytes) -> None:
@@ -58,9 +72,29 @@ class PatientProtocol(H11Protocol):
             self._stop()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timer."""
+        """Stop the timers."""
         self._stop()
         super().connection_lost(exc)
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Begin to watch whether the client reads what waits for it."""
+        super().pause_writing()
+        self._watch(0)
+
+    def resume_writing(self) -> None:
+        """Stop to watch."""
+        super().resume_writing()
+        if self._reading is not None:
+            self._reading.cancel()
+
+    def _watch(self, before: int) -> None:
+        """End the connection if its client has read none of the bytes that waited before."""
+        waiting = self.transport.get_write_buffer_size()
+        if waiting == before:
+            self.transport.abort()
+        else:
+            self._reading = self.loop.call_later(READ_SECONDS, self._watch, waiting)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's message, which names nothing
         """Answer what is no HTTP with a problem, unless an answer has begun, and close the connection."""
@@ -156,19 +190,18 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        most = longest_body(scope["path"], scope["app"].state.door.settings)
-        headers = Request(scope).headers
-        said = headers.get("content-length", "")
-        if said and "transfer-encoding" in headers:
-            refused = answer(HTTPStatus.BAD_REQUEST, TWO_LENGTHS, Request(scope))
+        request, path = Request(scope), scope["path"]
+        most = longest_body(path, request.app.state.door.settings)
+        said = request.headers.get("content-length", "")
+        if said and "transfer-encoding" in request.headers:
+            refused = answer(HTTPStatus.BAD_REQUEST, TWO_LENGTHS, request)
             refused.headers["connection"] = "close"
             await refused(scope, receive, send)
-            return
-        if said.isdigit() and int(said) > most:
-            late = _too_long(scope["path"], most)
-            await answer(late.status_code, late.detail, Request(scope))(scope, receive, send)
-            return
-        await self.app(scope, _limited(receive, scope["path"], most), send)
+        elif said.isdigit() and int(said) > most:
+            late = _too_long(path, most)
+            await answer(late.status_code, late.detail, request)(scope, receive, send)
+        else:
+            await self.app(scope, _limited(receive, path, most), send)
 
 
 def _limited(receive: Receive, path: str, most: int) -> Receive:

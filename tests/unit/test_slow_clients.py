@@ -1,19 +1,22 @@
-"""Slow clients of the API: neither the head of a request nor its body may take too long."""
+"""Slow clients of the API: neither the head of a request nor its body nor its reader may take too long."""
 
 import asyncio
 import json
 from contextlib import closing
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import uvicorn
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 from uvicorn.server import ServerState
 
-from api.http import limits
+from api.http import limits, mcp
 
 END = b"\r\n\r\n"
+HEAD = b"GET / HTTP/1.1\r\nHost: x" + END
 
 
 async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
@@ -21,13 +24,16 @@ async def _answer(_scope: Any, _receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
 
 
+async def _serve(app: Any, state: ServerState) -> asyncio.Server:
+    config = uvicorn.Config(app, log_config=None, ws="none", timeout_keep_alive=3600)
+    config.load()
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(lambda: limits.PatientProtocol(config, state, {}), "127.0.0.1", 0)
+
+
 async def _received(*sent: bytes) -> bytes:
     """Return the answer after the last complete request, sent bit by bit, until the connection closes."""
-    config = uvicorn.Config(_answer, log_config=None, ws="none", timeout_keep_alive=3600)
-    config.load()
-    state = ServerState()
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: limits.PatientProtocol(config, state, {}), "127.0.0.1", 0)
+    server = await _serve(_answer, ServerState())
     reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
     with closing(server), closing(writer):
         for part in sent:
@@ -76,6 +82,82 @@ def _problem(answered: bytes) -> dict[str, Any]:
 def test_bytes_after_an_answer_do_not_keep_a_connection_open() -> None:
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100" + END
     assert asyncio.run(_received(head, b"a")) == b""
+
+
+def test_one_connection_too_many_is_answered_with_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MOST_CONNECTIONS", 1)
+
+    async def answers() -> tuple[bytes, bytes]:
+        server = await _serve(_answer, ServerState())
+        address = server.sockets[0].getsockname()
+        with closing(server):
+            (first, to_first), (second, to_second) = [await asyncio.open_connection(*address) for _ in range(2)]
+            to_second.write(HEAD)
+            refused = await second.read()
+            to_first.write(HEAD)
+            with closing(to_first), closing(to_second):
+                return refused, await first.readuntil(b"ok")
+
+    refused, answered = asyncio.run(answers())
+    assert refused.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"retry-after: 5\r\n" in refused
+    assert "connections" in _problem(refused)["detail"]
+    assert answered.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
+    monkeypatch: pytest.MonkeyPatch, *, reads: bool
+) -> None:
+    monkeypatch.setattr(limits, "READ_SECONDS", 0.2)
+    body = b"x" * (32 << 20)
+
+    async def answer(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
+        await send({"type": "http.response.body", "body": body})
+
+    async def connections() -> int:
+        state = ServerState()
+        server = await _serve(answer, state)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        with closing(server), closing(writer):
+            writer.write(HEAD)
+            if reads:
+                await reader.readuntil(END)
+                for _ in range(8):  # more slowly than the limit would permit for all of it
+                    await reader.readexactly(len(body) // 8)
+                    await asyncio.sleep(0.1)
+            else:
+                await asyncio.sleep(1)
+            return len(state.connections)
+
+    assert asyncio.run(connections()) == int(reads)
+
+
+def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
+    turns, app = limits.Turns(most_requests=1, most_bytes=1), FastAPI()
+
+    async def manager() -> Any:
+        return SimpleNamespace(handle_request=_answer)
+
+    @app.get("/")
+    async def tools(request: Request) -> Response:
+        return await mcp._answered(request, manager, turns, "mira", b"")
+
+    async def hold() -> None:
+        begun = asyncio.Event()
+
+        async def send(_: Message) -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
+        task = asyncio.create_task(app(scope, lambda: asyncio.Event().wait(), send))  # type: ignore[arg-type]
+        await begun.wait()
+        async with turns.turn("mira", 1):
+            task.cancel()
+
+    asyncio.run(hold())
 
 
 def test_a_body_that_never_comes_is_refused() -> None:
