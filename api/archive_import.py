@@ -24,8 +24,8 @@ from workers.errors import InvalidInputError
 from workers.validation import namespace_name
 from workers.validation.facts import DERIVED
 
-WINDOW = 500
-"""Lines per batch; a batch is stored completely or repeated."""
+WINDOW, WINDOW_BYTES = 500, 4 * 1_048_576
+"""Lines, and bytes, from which a batch is complete; a batch is stored completely or repeated."""
 
 IN_FLIGHT = 4
 SENT_AGAIN = 3
@@ -229,7 +229,7 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
                     window = Window(window.end - length, number, window.begun, window.end, again=again)
                 task = ARCHIVED if _is_archived(fact) else NEW
                 window.given.setdefault((task, into or own), []).append((number, fact))
-        if number - first == WINDOW:
+        if number - first == WINDOW or window.end - window.start >= WINDOW_BYTES:
             first = number
             yield window
             window = Window(window.end, window.lines, window.begun, window.end, again=again)

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import JSON, examples, spoilt
 
+from api import archive_import
 from api.archive_import import BEGINS, CUT_OFF, NAME, BadLine, import_file, parse
 from api.contrib import foreign
 from workers.errors import InvalidInputError
@@ -231,6 +232,15 @@ def test_facts_imported_again_are_stored_before_what_stands_beside_them() -> Non
     done = import_file(workers, lines, None, rejected.append, lambda _: None, again=True)  # type: ignore[arg-type]  # a stand-in
     assert workers.noted == ["own", "own done", "facts", "facts done", "link", "link done"]
     assert (done.lines, done.offset, done.rejected, rejected) == (4, len(lines.getvalue()), 0, [])
+
+
+def test_long_lines_are_stored_in_more_batches() -> None:
+    long = FACT | {"metadata": {"letter": "x" * (archive_import.WINDOW_BYTES // 2)}}
+    workers, rejected = Workers(), []
+    lines = io.BytesIO((json.dumps(long).encode() + b"\n") * 5)
+    done = import_file(workers, lines, None, rejected.append, lambda _: None, again=True)  # type: ignore[arg-type]  # a stand-in
+    assert workers.noted.count("facts") == 3
+    assert (done.lines, done.offset, done.rejected, rejected) == (5, len(lines.getvalue()), 0, [])
 
 
 @pytest.mark.parametrize(
