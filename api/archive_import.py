@@ -249,15 +249,11 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
     """Yield each line with its length in bytes; None instead of a line that is too long."""
     while line := file.readline(LONGEST_LINE):
-        length = len(line)
-        if length < LONGEST_LINE or line.endswith(b"\n"):
-            yield line, length
-            continue
-        while rest := file.readline(LONGEST_LINE):
+        length, rest = len(line), line
+        while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE)
             length += len(rest)
-            if rest.endswith(b"\n"):
-                break
-        yield None, length
+        yield line if length == len(line) else None, length
 
 
 def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:

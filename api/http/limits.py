@@ -133,9 +133,6 @@ LONGEST_FORM = 65_536
 BODY_SECONDS = 30.0
 """Time limit for receiving a body."""
 
-SLOW = f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
-
-
 BATCH_OF = {
     STORE.route.split()[1]: ("facts", STORE_MANY),
     PUT_ITEM.route.split()[1]: ("items", PUT_ITEMS),
@@ -216,7 +213,8 @@ def _limited(receive: Receive, path: str, most: int) -> Receive:
             async with asyncio.timeout_at(deadline):
                 message = await receive()
         except TimeoutError:
-            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, SLOW) from None
+            said = f"The body did not arrive within {BODY_SECONDS:g} s; send it in pieces."
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, said) from None
         seen += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if seen > most:

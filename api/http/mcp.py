@@ -4,7 +4,7 @@ It is stateless, so that any number of API processes may share one address.
 """
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from api.mcp.tools import Opened
     from api.mcp.tools import Scope as Wish
-
-    Manager = Callable[[], Awaitable[StreamableHTTPSessionManager]]
 
 
 async def _serve(*, task_status: "TaskStatus[StreamableHTTPSessionManager]") -> None:
@@ -64,7 +62,9 @@ async def _running(app: FastAPI) -> AsyncIterator[None]:
         group.cancel_scope.cancel()
 
 
-async def _answered(request: Request, manager: "Manager", turns: Turns, namespace: str, body: bytes) -> Response:
+async def _answered(
+    request: Request, manager: "StreamableHTTPSessionManager", turns: Turns, namespace: str, body: bytes
+) -> Response:
     """Return the session manager's answer to a body, made when it is the turn of its namespace at the threads.
 
     It is sent after the turn, which a client that does not read it would keep.
@@ -81,10 +81,9 @@ async def _answered(request: Request, manager: "Manager", turns: Turns, namespac
     async def send(message: Message) -> None:
         said.append(message)
 
-    made = await manager()
     with until_stopped(request):
         async with turns.turn(namespace, len(body)):
-            await made.handle_request(request.scope, receive, send)
+            await manager.handle_request(request.scope, receive, send)
     response = Response(b"".join(message.get("body", b"") for message in said), said[0]["status"])
     response.raw_headers = said[0]["headers"]
     return response
@@ -118,13 +117,12 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
     The body is read here, because the session manager answers 500 to one that ends early.
     """
     body = await request.body()
-    if (
-        who.has_token
-        and not who.scopes.issuperset(SCOPES)
-        and (scope := await anyio.to_thread.run_sync(_scope_of, body))
-    ):
-        who.check(scope)
-    return await _answered(request, request.app.state.mcp_manager, door_of(request).turns, who.namespace, body)
+    if who.has_token and not who.scopes.issuperset(SCOPES):
+        scope = await anyio.to_thread.run_sync(_scope_of, body)
+        if scope is not None:
+            who.check(scope)
+    manager = await request.app.state.mcp_manager()
+    return await _answered(request, manager, door_of(request).turns, who.namespace, body)
 
 
 def _scope_of(body: bytes) -> "Wish | None":
@@ -135,14 +133,12 @@ def _scope_of(body: bytes) -> "Wish | None":
         message = json.loads(body)
     except (ValueError, RecursionError):
         return None  # the session manager answers it
-    if not isinstance(message, dict):
-        return None
-    if message.get("method") == "resources/read":
-        return "read"
-    params = message.get("params")
-    name = params.get("name") if message.get("method") == "tools/call" and isinstance(params, dict) else None
-    tool = BY_NAME.get(name) if isinstance(name, str) else None
-    return None if tool is None else tool.scope
+    match message:
+        case {"method": "resources/read"}:
+            return "read"
+        case {"method": "tools/call", "params": {"name": str(name)}} if name in BY_NAME:
+            return BY_NAME[name].scope
+    return None
 
 
 def _open(request: Request | None, scope: "Wish") -> "Opened":

@@ -39,7 +39,6 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NOISE = ("/health/", "/metrics")
 """Routes that are polled every few seconds and therefore not logged."""
 
-
 CACHING = b"cache-control"
 
 

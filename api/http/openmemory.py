@@ -115,7 +115,8 @@ def paging(
     u: Offset = None,
 ) -> tuple[int, int]:
     """Return how many memories are wanted, and how many are skipped."""
-    return _first(limit, l, shapes.DEFAULT_LIMIT), _first(offset, u, 0)
+    limits, offsets = (limit, l, shapes.DEFAULT_LIMIT), (offset, u, 0)
+    return next(one for one in limits if one is not None), next(one for one in offsets if one is not None)
 
 
 Paging = Annotated[tuple[int, int], Depends(paging)]
@@ -276,7 +277,3 @@ def _listed(mine: Memories, user: str | None, limit: int, offset: int, sector: s
         for fact in facts
         if sector is None or shapes.sector(fact) == sector
     ]
-
-
-def _first(*given: int | None) -> int:
-    return next(value for value in given if value is not None)

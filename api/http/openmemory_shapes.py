@@ -1,9 +1,9 @@
 """Requests and answers of OpenMemory's API; times are epoch milliseconds."""
 
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from statistics import fmean
 from typing import Any
 
 from ebb.contract.values import cleaned_tags
@@ -175,15 +175,10 @@ def classified(text: str) -> str:
 
 def stats(facts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return for each sector that has memories how many they are, and their average salience."""
-    counts = Counter(map(sector, facts))
-    totals = Counter[str]()
+    found: dict[str, list[float]] = {name: [] for name in SECTORS}
     for fact in facts:
-        totals[sector(fact)] += fact["salience"]
-    return [
-        {"sector": name, "count": counts[name], "avg_salience": totals[name] / counts[name]}
-        for name in SECTORS
-        if counts[name]
-    ]
+        found[sector(fact)].append(fact["salience"])
+    return [{"sector": name, "count": len(own), "avg_salience": fmean(own)} for name, own in found.items() if own]
 
 
 def summary(facts: Sequence[Mapping[str, Any]]) -> str:

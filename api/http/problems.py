@@ -258,11 +258,8 @@ def _matches(route: BaseRoute, scope: Scope) -> bool:
 
 def _methods(request: Request) -> list[str]:
     """Return the methods of a path; the framework knows only those of its first route."""
-    found: set[str] = set()
-    for route in request.app.state.routes:
-        if _matches(route, request.scope):
-            found |= getattr(route, "methods", None) or set()
-    return sorted(found)
+    matching = (route for route in request.app.state.routes if _matches(route, request.scope))
+    return sorted({method for route in matching for method in getattr(route, "methods", None) or ()})
 
 
 def _unforeseen(request: Request, error: Exception) -> JSONResponse:

@@ -137,8 +137,7 @@ def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
 def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
     turns, app = limits.Turns(most_requests=1, most_bytes=1), FastAPI()
 
-    async def manager() -> Any:
-        return SimpleNamespace(handle_request=_answer)
+    manager: Any = SimpleNamespace(handle_request=_answer)
 
     @app.get("/")
     async def tools(request: Request) -> Response:

@@ -67,8 +67,7 @@ def test_a_page_or_a_tool_that_outlasts_the_api_is_answered_504(door: str) -> No
         begun.set()
         await asyncio.Event().wait()
 
-    async def manager() -> Any:
-        return SimpleNamespace(handle_request=wait)
+    manager: Any = SimpleNamespace(handle_request=wait)
 
     @router.get("/")
     async def answer(request: Request) -> Response:
