@@ -39,8 +39,6 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 NOISE = ("/health/", "/metrics")
 """Routes that are polled every few seconds and therefore not logged."""
 
-CACHING = b"cache-control"
-
 
 class Watch:
     """Middleware that logs each request."""
@@ -63,8 +61,8 @@ class Watch:
                 added = []
                 if written is not None and written.lsn is not None:
                     added.append((headers.HEADER.lower().encode(), written.lsn.encode()))
-                if "caller" in scope.get("state", {}) and CACHING not in dict(message["headers"]):
-                    added.append((CACHING, b"no-store"))  # proxies do not know that `x-api-key` is of one caller
+                if "caller" in scope.get("state", {}) and b"cache-control" not in dict(message["headers"]):
+                    added.append((b"cache-control", b"no-store"))  # proxies may not know `x-api-key`
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
