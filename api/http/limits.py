@@ -277,8 +277,7 @@ class Turns:
         if waiting + self._held[namespace] >= self._most_requests:
             what = f"{waiting} requests of the namespace {namespace!r} wait, and EBB_MAX_REQUESTS={self._most_requests}"
         elif held and held + size > self._most_bytes:
-            what = f"{held} bytes of requests of the namespace {namespace!r} wait, and EBB_MAX_OUTBOX_BYTES="
-            what += f"{self._most_bytes}"
+            what = f"{held} bytes of the namespace {namespace!r} wait, and EBB_MAX_OUTBOX_BYTES={self._most_bytes}"
         else:
             return
         raise BusyError(
