@@ -83,8 +83,10 @@ def identify(request: Request, key: str | None, namespace: str | None, *, signed
     While no keys exist, every program on this machine is allowed.
 
     Raises:
-        RefusedError: the key is missing, invalid or for another namespace.
+        RefusedError: the key is missing, invalid or for another namespace, or two namespaces are named.
     """
+    if len(set(request.headers.getlist("x-ebb-namespace"))) > 1:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, "X-Ebb-Namespace comes twice, with different names: send one.")
     door = door_of(request)
     if key and _is_token(key) and door.settings.oauth_issuers:
         granted = door.tokens.verify(key)

@@ -323,6 +323,8 @@ def test_a_key_for_all_namespaces_works_in_the_one_that_is_named(
     assert served.get(path, headers=every | there).json()["namespace"] == owner.namespace
     assert served.post("/memory/facts", json={"text": "A brook."}, headers=every | there).status_code == 403
     assert served.get(path, headers=every | {"x-ebb-namespace": "a b"}).status_code == 422
+    twice = [*every.items(), *there.items(), ("x-ebb-namespace", "other")]
+    assert "comes twice" in served.get(path, headers=twice).json()["detail"]
     refused = served.get(path, headers=stranger | there)
     assert (refused.status_code, MARK in refused.text) == (403, False)
 
