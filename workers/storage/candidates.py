@@ -114,7 +114,7 @@ PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 """Until when a pin has counted as use and as a confirmation."""
 
 # An item that was put without words has its place as text, which no question is about.
-WITHOUT_WORDS = "coalesce(facts.kind = 'item' and facts.text = facts.entity || ' ' || facts.key, false)"
+WITHOUT_WORDS = "(facts.kind = 'item' and facts.text is not distinct from facts.entity || ' ' || facts.key)"
 
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""
