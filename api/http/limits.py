@@ -59,6 +59,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives a Transport
         """Start the timer for the first request, which is refused if there are too many connections."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(0)  # so that it is known of the last bytes too whether they are read
         if len(self.connections) > MOST_CONNECTIONS:
             self.app = CROWDED
             self.logger.warning("Refused a connection: there are %d, the most.", MOST_CONNECTIONS)

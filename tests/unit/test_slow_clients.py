@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -105,30 +106,33 @@ def test_one_connection_too_many_is_answered_with_a_problem(monkeypatch: pytest.
     assert answered.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize(("size", "reads"), [(32 << 20, True), (32 << 20, False), (60_000, False)])
 def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
-    monkeypatch: pytest.MonkeyPatch, *, reads: bool
+    monkeypatch: pytest.MonkeyPatch, size: int, *, reads: bool
 ) -> None:
-    monkeypatch.setattr(limits, "READ_SECONDS", 0.2)
-    body = b"x" * (32 << 20)
+    monkeypatch.setattr(limits, "READ_SECONDS", 0.5)
 
     async def answer(_scope: Any, _receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(body))]})
-        await send({"type": "http.response.body", "body": body})
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        await send({"type": "http.response.body", "body": b"x" * size})
 
     async def connections() -> int:
         state = ServerState()
         server = await _serve(answer, state)
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        client = socket.socket()
+        for one, buffer in ((server.sockets[0], socket.SO_SNDBUF), (client, socket.SO_RCVBUF)):
+            one.setsockopt(socket.SOL_SOCKET, buffer, 4_096)  # which hold less than the short answer
+        client.connect(server.sockets[0].getsockname())
+        reader, writer = await asyncio.open_connection(sock=client, limit=1_024)
         with closing(server), closing(writer):
             writer.write(HEAD)
             if reads:
                 await reader.readuntil(END)
                 for _ in range(8):  # more slowly than the limit would permit for all of it
-                    await reader.readexactly(len(body) // 8)
+                    await reader.readexactly(size // 8)
                     await asyncio.sleep(0.1)
             else:
-                await asyncio.sleep(1)
+                await asyncio.sleep(1.5)
             return len(state.connections)
 
     assert asyncio.run(connections()) == int(reads)
