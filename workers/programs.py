@@ -98,10 +98,11 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
     """
 
     def _remove_db(self) -> None:
-        """Move damaged files away: the path may be that of another file, given by mistake."""
+        """Move damaged files away, once: the path may be that of another file, given by mistake."""
         for file in (Path(self.schedule_filename + suffix) for suffix in self.known_suffixes):
+            aside = Path(f"{file}.damaged")
             if file.is_file():  # not a device
-                file.replace(f"{file}.damaged")
+                file.unlink() if aside.exists() else file.rename(aside)
 
     def setup_schedule(self) -> None:
         """Read when tasks were last sent; if that fails, start without it, as the first time."""

@@ -79,6 +79,10 @@ def test_another_file_that_is_given_as_the_schedule_is_not_lost(app: Celery, tmp
     notes = tmp_path / "notes.txt"
     notes.write_text("Buy a lantern.")
     Scheduler(app, schedule_filename=str(notes)).close()
+    for file in tmp_path.glob("notes.txt*[!d]"):
+        file.unlink()
+    notes.write_bytes(b"\0" * 10)  # a schedule that a full disk has cut off
+    Scheduler(app, schedule_filename=str(notes)).close()
     assert (tmp_path / "notes.txt.damaged").read_text() == "Buy a lantern."
 
 
