@@ -31,6 +31,7 @@ from workers.core.chunks import chunks
 from workers.documents import files, items
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import recall
+from workers.memory.recall import deep
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
 from workers.storage.connection import close_pools, connect
@@ -126,6 +127,22 @@ def test_an_item_without_text_is_recalled_neither_by_its_place_nor_by_meaning(me
 
     for question in ("Which chats were there on monday?", f'"chats"/"monday"/ {given[0].key}'):
         assert [one.text for one in memory.ask(question, limit=50, min_relevance=0).results] == ["On monday she sails"]
+
+
+def test_an_item_without_text_is_not_recalled_where_its_place_is_longer_than_a_text_may_be(memory: Memory) -> None:
+    given = NewItem(path=["chats", "monday"], key="drink", document="{}")
+    items.put(memory.having(max_text=20).context, "default", [given], [uuid4()], day(0))
+    assert memory.ids("chats on monday", min_relevance=0) == []
+
+
+def test_an_item_without_text_is_not_found_in_deep_memory_nor_hides_what_is(memory: Memory) -> None:
+    given = [NewItem(path=["monday"], key=f"monday {place}", document="{}", ttl=1) for place in range(deep.PROMOTED)]
+    items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
+    id_ = memory.add("On monday there were long chats about the harbour.", decay_class="checkpoint")
+    memory.decay(100)
+    memory.demote(at=400)
+    assert memory.ask("monday", at=401).deep == 1
+    assert memory.ids("monday", at=401, deep=True) == [id_]
 
 
 def test_instants_of_an_item_are_written_alike(memory: Memory) -> None:

@@ -113,8 +113,10 @@ SEEN_THEN = f"""hidden_because(
 PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 """Until when a pin has counted as use and as a confirmation."""
 
-# An item that was put without words has its place as text, which no question is about.
-WITHOUT_WORDS = "(facts.kind = 'item' and facts.text is not distinct from facts.entity || ' ' || facts.key)"
+# An item that was put without words has its place, or the beginning of a long one, as text: no question is about it.
+WITHOUT_WORDS = """(
+    facts.kind = 'item' and coalesce(starts_with(facts.entity || ' ' || facts.key, facts.text), false)
+)"""
 
 SHORT = 500
 """Bytes of a text that is read with its candidate; longer ones are read only for the few that are compared."""

@@ -16,6 +16,7 @@ from workers.core.arrays import Bytes
 from workers.core.text import identity
 from workers.storage import activity, columns, imports, merged_texts, packing
 from workers.storage.branches import BETWEEN_FACTS, DATED_EVENTS, Branch, older_details
+from workers.storage.candidates import WITHOUT_WORDS
 from workers.storage.connection import Connection, fetch_all, number
 
 FINGERPRINT = 32767
@@ -26,10 +27,11 @@ MOST_WORDS = 8
 AGED_AT_ONCE = 1_000
 
 # Only stems, as queries are stemmed too.
-READ = """
+READ = f"""
     select facts.namespace, facts.id, row_to_json(facts) as fact,
         row_to_json(activity) as state,
-        tsvector_to_array(stems(concat_ws(' ', text, category, entity, key, value))) as words,
+        case when {WITHOUT_WORDS} then '{{}}'
+            else tsvector_to_array(stems(concat_ws(' ', text, category, entity, key, value))) end as words,
         (
             select json_agg(json_build_object('at', at, 'what', what, 'details', details) order by events.id)
             from events where events.namespace = facts.namespace and events.fact = facts.id
@@ -59,9 +61,10 @@ READ = """
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
 """
 
-DEMOTE = """
+DEMOTE = f"""
     insert into deep (forgotten_at, namespace, signature, id, words, body)
-    select forgotten_at, facts.namespace, signature, facts.id, new.words::bit varying, new.body
+    select forgotten_at, facts.namespace, case when not {WITHOUT_WORDS} then signature end, facts.id,
+        new.words::bit varying, new.body
     from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(words)s::text[], %(bodies)s::bytea[])
         as new (namespace, id, words, body)
     join facts on facts.namespace = new.namespace and facts.id = new.id
