@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from api.http.callers import Caller, caller
@@ -71,6 +72,7 @@ async def _answered(
 
     Raises:
         BusyError: too many requests of this namespace wait.
+        ClientDisconnect: the client has left, for which the session manager may make no answer.
     """
     read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
     said: list[Message] = []
@@ -84,6 +86,8 @@ async def _answered(
     with until_stopped(request):
         async with turns.turn(namespace, len(body)):
             await manager.handle_request(request.scope, receive, send)
+    if not said:
+        raise ClientDisconnect
     response = Response(b"".join(message.get("body", b"") for message in said), said[0]["status"])
     response.raw_headers = said[0]["headers"]
     return response

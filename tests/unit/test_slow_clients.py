@@ -11,6 +11,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 from uvicorn.server import ServerState
 
@@ -161,6 +162,16 @@ def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
             task.cancel()
 
     asyncio.run(hold())
+
+
+def test_an_agent_that_left_before_its_turn_gets_no_answer() -> None:
+    async def answer(*_: Any) -> None:
+        """Answer nothing, as the session manager does to a stream whose client has left."""
+
+    turns, manager = limits.Turns(most_requests=1, most_bytes=1), SimpleNamespace(handle_request=answer)
+    request: Any = Request({"type": "http"})
+    with pytest.raises(ClientDisconnect):
+        asyncio.run(mcp._answered(request, manager, turns, "mira", b""))  # type: ignore[arg-type]  # a stand-in
 
 
 def test_a_body_that_never_comes_is_refused() -> None:
