@@ -81,7 +81,7 @@ class History:
         return documents if limit is None else documents[-limit:] if limit > 0 else []
 
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
-        """Store what messages said as turns, then the messages unchanged; if the former fails, nothing is kept."""
+        """Store what messages said as turns, then the messages unchanged; if the former fails, no message is kept."""
         began = time.time_ns()
         items: list[dict[str, Any]] = [
             {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
