@@ -179,7 +179,7 @@ def test_a_schema_that_the_role_may_not_use_is_not_replaced_by_the_next_one(memo
         schema.apply(own)
         options = conninfo_to_dict(own)["options"]
         for act in (schema.apply, schema.verify_at):
-            with pytest.raises(SchemaError, match=r"no schema test_\w+, .* `grant usage on` it|cannot make"):
+            with pytest.raises(SchemaError, match=r"no schema test_\w+, .* `grant usage on` it"):
                 act(make_conninfo(url, options=options))
 
 

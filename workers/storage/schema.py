@@ -116,8 +116,9 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
     with migrations.exclusive(database_url, report) as db:
         check_writable(db)
         with _explained():
-            if missing := scalar(db, MISSING_SCHEMA):
-                db.execute(sql.SQL("create schema if not exists {}").format(sql.Identifier(missing)))
+            missing = scalar(db, MISSING_SCHEMA)
+            if missing and scalar(db, "select to_regnamespace(quote_ident(%(name)s)) is null", {"name": missing}):
+                db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         _check_usable(db)
         had = migrations.number(db)
         if had == 0:
