@@ -208,9 +208,8 @@ def refuse_full(folder: Path, least_mib: int) -> None:
 
 def explain_full(log: str, folder: Path) -> str | None:
     """Return which disk is full and what to do, if a server's log says that one is, or no log can be written."""
-    if not any(sign in log for sign in FULL) and shutil.disk_usage(folder).free >= MIB:
-        return None
-    return f"The disk is full. {_described(folder)}. {ADVICE}"
+    full = folder.exists() and (any(sign in log for sign in FULL) or shutil.disk_usage(folder).free < MIB)
+    return f"The disk is full. {_described(folder)}. {ADVICE}" if full else None
 
 
 def _described(folder: Path) -> str:

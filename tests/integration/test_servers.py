@@ -107,6 +107,7 @@ def test_a_server_that_ended_for_want_of_room_is_explained_and_any_other_is_not(
 def test_a_disk_without_room_for_the_log_is_full_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=4_096, total=home.MIB))
     assert str(home.explain_full("", tmp_path)).startswith("The disk is full. The disk at ")
+    assert home.explain_full("", tmp_path / "gone") is None
 
 
 @pytest.mark.parametrize(

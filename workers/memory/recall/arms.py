@@ -157,7 +157,7 @@ def _scored(
 
 
 def _best_first(scores: Floats, ids: Sequence[Key], most: int) -> Ints:
-    """Return the places of up to `most` of n facts, the best first; of equal ones the newest, as ids grow with time.
+    """Return the places of up to `most` of n facts, the best first; of equal ones the greatest ids, mostly the newest.
 
     Only those that reach the score of the last one are put in order: all of them would take several milliseconds.
     """
