@@ -7,6 +7,7 @@ where it can be imported. LangMem is not among them: its memory is LangGraph's s
 """
 
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
@@ -223,6 +224,7 @@ PEERS: dict[str, tuple[str, Callable[[Machine, Path], Library]]] = {
 
 def opened(machine: Machine, answers: Answers) -> Iterator[tuple[str, Library]]:
     """Yield each usable library, empty, by name and version; print why others are not usable."""
+    sys.modules.pop("opentelemetry.sdk.metrics", None)  # Ebb keeps it out of its processes, and ChromaDB needs it
     # Read when they are imported: telemetry is off, so no server hears of what is measured here.
     with patch.dict(os.environ, SILENT | {"MEM0_DIR": str(machine.folder / "mem0")}):
         for name, (module, library) in PEERS.items():
