@@ -420,7 +420,7 @@ def is_frame(line: Mapping[str, Any]) -> bool:
 
 
 def frame_fault(line: Mapping[str, Any], begun: int, number: int) -> str | None:
-    """Return what its first or last line shows an archive to lack, or None.
+    """Return what an archive lacks, as its first or last line shows; None if it is complete so far.
 
     `begun` is the line in which an archive began that has not ended yet, or 0.
     """

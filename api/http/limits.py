@@ -59,7 +59,7 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # asyncio gives a Transport
         """Start the timer for the first request, which is refused if there are too many connections."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(0)  # so that it is known of the last bytes too whether they are read
+        transport.set_write_buffer_limits(0)  # so that `pause_writing` is called for short answers too
         if len(self.connections) > MOST_CONNECTIONS:
             self.app = CROWDED
             self.logger.warning("Refused a connection: there are %d, the most.", MOST_CONNECTIONS)
@@ -79,12 +79,12 @@ class PatientProtocol(H11Protocol):
         self.resume_writing()
 
     def pause_writing(self) -> None:
-        """Begin to watch whether the client reads what waits for it."""
+        """Watch whether the client reads what waits for it."""
         super().pause_writing()
         self._watch(0)
 
     def resume_writing(self) -> None:
-        """Stop to watch."""
+        """Stop watching."""
         super().resume_writing()
         if self._reading is not None:
             self._reading.cancel()

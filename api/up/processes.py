@@ -124,7 +124,7 @@ def _ensured(user: str) -> pwd.struct_passwd:
 
 
 def port_is_free(port: int, host: str = "127.0.0.1") -> bool:
-    """Return whether no other program listens at this port now; other errors are left to the server."""
+    """Return whether no other program listens at this port; if it cannot be used otherwise, the server says why."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as servers do, so that TIME_WAIT does not matter
         try:

@@ -22,6 +22,6 @@ def is_repeat(asked: bytes, question: int, at: float, seconds: float) -> bool:
 
 
 def with_question(asked: bytes, question: int, at: float, seconds: float) -> bytes:
-    """Return the fact's questions with this one, no repeat, added in front and those older than `seconds` removed."""
+    """Return the fact's questions with a new one in front, and without those older than `seconds`."""
     others = [PACKED.pack(one, then) for one, then in PACKED.iter_unpack(asked) if at - then < seconds]
     return b"".join([PACKED.pack(question, int(min(max(at, 0), LATEST))), *others])[:LONGEST]

@@ -135,9 +135,9 @@ def _in_utc(instant: datetime) -> datetime:
 
 
 def _amid(now: datetime) -> datetime:
-    """Return the instant of an operation, which looks up to a century back or ahead of it."""
+    """Return the instant of an operation; refuse one from which a century back or ahead cannot be computed."""
     if min(now - FIRST_INSTANT, LAST_INSTANT - now) < timedelta(days=MOST_DAYS):
-        raise ValueError("must lie in the years 1 to 9999, a century from their ends at least")
+        raise ValueError("must lie in the years 101 to 9899")
     return now
 
 
