@@ -13,6 +13,7 @@ from ebb.contract.recall import Filters
 from memory import Memory, day
 from pgvector import Bit
 from psycopg import sql
+from psycopg._queries import MAX_CACHED_STATEMENT_LENGTH
 
 from api.up.servers import Postgres
 from workers.admin import search_indexes
@@ -191,6 +192,10 @@ def test_a_plan_made_for_an_empty_table_uses_the_indexes(empty: Memory) -> None:
     assert set(kept(empty, candidates.MATCHES)) == {"facts_search"}
     assert kept(empty, signatures.SCAN).keys() == {"signatures_scan"}
     assert {"facts_pkey", "activity_pkey"} <= kept(empty, candidates.READ).keys()
+
+
+def test_psycopg_parses_the_statement_that_reads_candidates_once() -> None:
+    assert len(candidates.READ) <= MAX_CACHED_STATEMENT_LENGTH
 
 
 def test_facts_of_a_name_are_looked_up_by_an_index_of_names(filled: Memory) -> None:
