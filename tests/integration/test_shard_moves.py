@@ -10,17 +10,18 @@ from uuid import uuid4
 import psycopg
 import pytest
 from citus import holder
+from ebb.contract.decay import ListRuns
 from ebb.contract.retention import Forget
 from memory import ON_CITUS, SHARDS, Memory, day
 
 from workers.admin import branches, keys
 from workers.admin import shard_moves as moves
 from workers.admin.export import export
-from workers.decay import janitor
+from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import facts, forget
 from workers.storage import branches as tables
-from workers.storage import namespaces, routing, schema, shard_moves, words
+from workers.storage import limits, namespaces, routing, schema, shard_moves, words
 from workers.storage.connection import close_pools, transaction
 
 pytestmark = pytest.mark.long
@@ -157,7 +158,8 @@ def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) ->
         moves.move(sharded.context, "ann", 1, killed_at("left"))
     context = sharded.context
     with context.at(routing_of("ann")), transaction(context.database_url) as db:
-        assert db.execute("select count(*) from namespaces where name = 'ann (moved)'").fetchone() == (1,)
+        gap = "update namespaces set gap_until = %s where name = 'ann (moved)'"
+        assert db.execute(gap, [day(900)]).rowcount == 1
     assert len(contents(sharded, None)) == len({*contents(sharded, None)})
     assert [one for one in contents(sharded, None) if "(moved)" in one] == []
     seen = [
@@ -167,7 +169,7 @@ def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) ->
     ]
     for _ in context.each_shard():
         with transaction(context.database_url) as db:
-            seen += [namespaces.all_names(db), words.grown_tenfold(db)]
+            seen += [namespaces.all_names(db), words.grown_tenfold(db), limits.gaps_waiting(db)]
     assert not [name for names in seen for name in names if " " in name]
     assert branches.listed(context, None) == []
     assert moves.finish(sharded.context) == 1
@@ -175,6 +177,23 @@ def test_a_cleaning_deletes_old_rows_that_a_killed_move_left(sharded: Memory) ->
     for number in (0, 2):
         with sharded.context.at(number), transaction(sharded.context.database_url) as db:
             assert db.execute("select count(*) from facts where text like 'Ann%'").fetchone() == (0,)
+
+
+def test_a_pass_that_began_before_a_move_is_finished_while_the_old_rows_are_deleted(sharded: Memory) -> None:
+    fill(sharded)
+    context, run = sharded.context, uuid4()
+    with context.at("ann"):
+        parts = passes.plan(context, run, day(400), namespace="ann")
+    with pytest.raises(KilledError):
+        moves.move(context, "ann", 1, killed_at("left"))
+    with context.at("ann"):
+        for part in parts:
+            passes.apply(context, part, lambda: None)
+        report = passes.finish(context, run)
+    assert parts
+    assert report.finished
+    found = passes.latest_runs(context, ListRuns(everything=True)).runs
+    assert [one.namespace for one in found if one.id == run] == ["ann"]
 
 
 @pytest.mark.slow

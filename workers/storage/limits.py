@@ -254,7 +254,7 @@ GAPS = """
     where id = any(%(ids)s) and (gap_until is not null or at is not null)
 """
 
-GAPS_WAITING = "select name from namespaces where gap_until is not null order by name"
+GAPS_WAITING = "select name from namespaces where gap_until is not null and position(' ' in name) = 0 order by name"
 
 # Every fact is computed again, as passes ahead of the clock cooled them. Those held for the gap have not ended.
 REMOVE_GAPS = """

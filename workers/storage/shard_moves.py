@@ -111,7 +111,7 @@ WITH_LOOPS = "set local enable_nestloop to default"
 
 DELETE = "delete from {schema}.{table} where {where}"
 
-ACTING = ("api_keys", "folders")
+ACTING = ("api_keys", "decay_runs", "folders")
 """Tables whose rows act on their own."""
 
 COUNTED = ("events", "relations")
