@@ -25,7 +25,7 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts
 from workers.storage import branches, deep, events, packing
 from workers.storage.branches import Branch
-from workers.storage.connection import transaction
+from workers.storage.connection import Connection, transaction
 
 YEAR = timedelta(days=365)
 BRANCH = "default-older-365d"
@@ -312,6 +312,25 @@ def test_facts_in_deep_memory_are_unpacked_for_a_branch_only_if_an_instant_is_to
         branch = made(memory, days)
     with transaction(memory.context.database_url) as db:
         assert deep.promote(db, branch.id, [id_]) == [id_]
+
+
+def test_what_is_copied_at_once_may_take_as_long_as_it_has_rows(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.add("It rains.")
+    limits: list[str | None] = []
+
+    def age(db: Connection, *_: Any) -> None:
+        limits.extend(
+            setting
+            for name in ("statement_timeout", "transaction_timeout")
+            for (setting,) in db.execute("select current_setting(%s, true)", [name])
+        )
+
+    monkeypatch.setattr(deep, "age", age)
+    made(memory)
+    assert {*limits} <= {"0", None}
+    assert limits
 
 
 def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its_links(memory: Memory) -> None:

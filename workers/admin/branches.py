@@ -9,7 +9,7 @@ from workers.coordination import contexts, signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.storage import branches, deep, namespaces, shards, signatures, tallies
 from workers.storage.branches import Branch
-from workers.storage.connection import Connection, connect, reading, transaction
+from workers.storage.connection import Connection, connect, lift_limits, reading, transaction
 
 START = UUID(int=0)
 BATCH = 500
@@ -86,6 +86,7 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
 def conclude(context: Context, branch: Branch, now: datetime) -> None:
     """Copy the rows of the namespace as a whole and the facts still missing, and have its words counted. Idempotent."""
     with reading(context.database_url) as db:
+        lift_limits(db)  # a million facts in deep memory take minutes
         original = _original(db, branch)
         if missing := branches.missing(db, original, branch):
             branches.copy_facts(db, original, branch, missing)

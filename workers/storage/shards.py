@@ -58,7 +58,6 @@ DIRECTORY = "select name, shard from directory where %(names)s::text[] is null o
 
 HIGHEST = "select name, shard from directory order by shard desc limit 1"
 
-
 LONGEST_NAME = 63
 """Bytes of a name after which PostgreSQL cuts it."""
 

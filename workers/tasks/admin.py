@@ -44,7 +44,7 @@ class DropPart(contract.DropBranches):
     asked_by: Name | None = None
 
 
-@task_of(contract.BRANCH, BranchPart, base=OnceTask)
+@task_of(contract.BRANCH, BranchPart, base=OnceTask, **HOURS)
 def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     """Copy a namespace with every instant shifted into the past; the last successor answers."""
     made = branching.begin(context, asked.namespace, asked.older, is_new=asked.asked_by is None)
