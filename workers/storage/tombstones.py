@@ -274,7 +274,7 @@ def erase(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> int
 
 
 ERASURES = """
-    select array_agg(erasures.id), array_agg(distinct name) filter (where name is not null)
+    select array_agg(erasures.id), array_agg(distinct name) filter (where position(' ' in name) = 0)
     from erasures left join namespaces on namespaces.id = namespace
 """
 
