@@ -243,9 +243,7 @@ class PausingEmbedder:
 
     def close(self) -> None:
         """Close the connections of the wrapped embedder."""
-        close = getattr(self._embedder, "close", None)
-        if close is not None:
-            close()
+        getattr(self._embedder, "close", lambda: None)()
 
     def _asked(
         self, seconds: float, ask: Callable[[], Vectors], *, probes: bool, within_seconds: float = math.inf

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.facts import Edit
@@ -312,6 +312,23 @@ def test_facts_in_deep_memory_are_unpacked_for_a_branch_only_if_an_instant_is_to
         branch = made(memory, days)
     with transaction(memory.context.database_url) as db:
         assert deep.promote(db, branch.id, [id_]) == [id_]
+
+
+def test_a_fact_of_the_first_year_sinks_in_a_branch_and_is_shown_there(memory: Memory) -> None:
+    memory.add("It rains.", decay_class="session")
+    (line,) = (one for one in memory.archive() if "text" in one)
+    first = {"created_at": day(-739_240).isoformat(), "forgotten_at": day(-739_239).isoformat()}
+    state = line["state"] | {"last_seen_at": first["created_at"], "last_confirmed_at": first["created_at"]}
+    line |= first | {"text": "It snows.", "id": str(uuid4()), "forgotten_reason": "faded", "events": [], "state": state}
+    assert memory.import_records([line]) == ["kept"]
+    made(memory)
+    assert memory.value("select count(*) from facts where created_at < '0001-01-01'") == 1
+    assert memory.demote(at=7) == 2
+    made(memory, 10)
+    for branch in (BRANCH, YOUNG):
+        assert memory.forgotten(namespace=branch) == [UUID(line["id"])]
+        (shown,) = (one for one in memory.archive(namespace=branch) if one.get("text") == "It snows.")
+        assert shown["created_at"] == "0001-01-02T00:00:00+00:00"
 
 
 def test_what_is_copied_at_once_may_take_as_long_as_it_has_rows(

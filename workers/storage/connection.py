@@ -505,8 +505,7 @@ def fetch_all(
     db: Connection, kind: type[Row], statement: Statement, given: Mapping[str, Any] | None = None, **options: Any
 ) -> list[Row]:
     """Return a statement's rows as objects of `kind`, by the names of their columns; `options` are those of psycopg."""
-    with db.cursor(row_factory=class_row(kind)) as cursor:
-        return cursor.execute(statement, given, **options).fetchall()
+    return ask_all(db, kind, statement, given, **options)()
 
 
 def ask_all(
@@ -520,8 +519,7 @@ def fetch_one(
     db: Connection, kind: type[Row], statement: Statement, given: Mapping[str, Any] | None = None
 ) -> Row | None:
     """Return a statement's first row as an object of `kind`, if there is one."""
-    with db.cursor(row_factory=class_row(kind)) as cursor:
-        return cursor.execute(statement, given).fetchone()
+    return db.cursor(row_factory=class_row(kind)).execute(statement, given).fetchone()
 
 
 @atexit.register

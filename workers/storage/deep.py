@@ -426,14 +426,14 @@ def _packed(one: dict[str, Any]) -> bytes:
     if beside["events"] == [_forgotten(fact)]:
         beside["events"] = None
     state = one["state"]
-    if state["tier"] == _tier(state, datetime.fromisoformat(fact["forgotten_at"])):
+    if state["tier"] == _tier(state, packing.instant(fact["forgotten_at"])):
         state["tier"] = None
     return packing.pack(fact, state, beside)
 
 
 def _tier(state: packing.Columns, at: datetime) -> int:
     used = [one for one in (state["last_seen_at"], state["pinned_until"]) if one not in (None, "infinity", "-infinity")]
-    seen = max(map(datetime.fromisoformat, used))
+    seen = max(map(packing.instant, used))
     times = np.array([state["coactivations"]])
     strength = tiers.strength(np.array([state["base"]]), times)
     return int(tiers.tier(tiers.curve(strength, times), np.array([(at - seen) / timedelta(days=1)]))[0])

@@ -5,7 +5,6 @@ which makes a short text a third smaller; a binary header has the numbers that e
 """
 
 import json
-import math
 import struct
 import zlib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from workers.core import lifetime
+from workers.storage.lenient import FIRST, LAST
 
 Columns: TypeAlias = dict[str, Any]
 """A row as by PostgreSQL's `row_to_json`."""
@@ -86,7 +86,7 @@ STATING = ("states a fact", "states any fact", "states some fact")
 
 def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]]) -> bytes:
     """Return the packed form of a fact, its activity, and its rows of other tables by table name."""
-    created = datetime.fromisoformat(fact["created_at"])
+    created = instant(fact["created_at"])
     head = HEAD.pack(
         (created - EPOCH) // timedelta(microseconds=1),
         REASONS.index(fact["forgotten_reason"]),
@@ -107,7 +107,7 @@ def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]])
 def unpack(packed: bytes) -> Unpacked:
     """Return a fact from its packed form; the salience is exact to four digits."""
     micros, reason, segment, base, salience, run = HEAD.unpack_from(packed)
-    created = EPOCH + timedelta(microseconds=micros)
+    created = EPOCH + max(timedelta(microseconds=micros), FIRST - EPOCH)
     text, more = _contents(packed)
     fact = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL.items()}
     state = {name: _column(name, more.pop(name, usual), created) for name, usual in USUAL_STATE.items()}
@@ -197,7 +197,7 @@ def _written(name: str, value: Any, created: datetime) -> Any:
     if name not in INSTANTS or value in {None, "infinity", "-infinity"}:
         return value
     try:
-        seconds = (datetime.fromisoformat(value) - created).total_seconds()
+        seconds = (instant(value) - created).total_seconds()
     except ValueError:  # beyond the year 9999, by a lifetime of a fact that is dated at its end
         return value
     if seconds == int(seconds):
@@ -208,7 +208,12 @@ def _written(name: str, value: Any, created: datetime) -> Any:
 def _column(name: str, value: Any, created: datetime) -> Any:
     if name not in INSTANTS or not isinstance(value, int | float):
         return list(value) if isinstance(value, list) else value
-    return (created + timedelta(seconds=value)).isoformat()
+    return (created + min(max(timedelta(seconds=value), FIRST - created), LAST - created)).isoformat()
+
+
+def instant(text: str) -> datetime:
+    """Return an instant as PostgreSQL writes it; one before the year 1, which a branch may have, is clamped."""
+    return FIRST if text.endswith(" BC") else datetime.fromisoformat(text)
 
 
 def _expires_at(state: Columns) -> str:
@@ -216,9 +221,8 @@ def _expires_at(state: Columns) -> str:
 
     One that would be beyond the year 9999 is given as infinite.
     """
-    confirmed = datetime.fromisoformat(state["last_confirmed_at"])
-    expires = lifetime.expiry(state["decay_class"], confirmed.timestamp())
+    expires = lifetime.expiry(state["decay_class"], instant(state["last_confirmed_at"]).timestamp())
     try:
-        return "infinity" if math.isinf(expires) else (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
+        return (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
     except OverflowError:
         return "infinity"
