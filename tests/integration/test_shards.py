@@ -1,5 +1,6 @@
 """Several shards: each namespace is on one, all work on it goes there, and others see nothing of it."""
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from secrets import token_hex
@@ -213,6 +214,23 @@ def test_lists_of_the_whole_system_have_all_shards(sharded: Memory) -> None:
         keys.create(context, name, ["read"], None, day(0))
         assert len(keys.of_namespace(context, name)) == 1
     assert keys.publish(context) == len(NAMES)
+
+
+def test_a_namespace_that_is_moved_meanwhile_is_listed_once(sharded: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(sharded)
+    context = sharded.context
+    move(context, "ann", 0)
+    each_shard = context.each_shard
+
+    def moving() -> Iterator[int]:
+        for number in each_shard():
+            yield number
+            if number == 0:
+                monkeypatch.undo()
+                move(context, "ann", 2)
+
+    monkeypatch.setattr(context, "each_shard", moving)
+    assert facts.namespaces(context, "", 100) == sorted(NAMES)
 
 
 def test_a_shard_is_listed_with_its_schema_and_the_size_of_its_rows(sharded: Memory) -> None:
