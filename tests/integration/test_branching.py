@@ -331,23 +331,24 @@ def test_a_fact_of_the_first_year_sinks_in_a_branch_and_is_shown_there(memory: M
         assert shown["created_at"] == "0001-01-02T00:00:00+00:00"
 
 
-def test_what_is_copied_at_once_may_take_as_long_as_it_has_rows(
+def test_what_is_copied_or_dropped_at_once_may_take_as_long_as_it_has_rows(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory.add("It rains.")
     limits: list[str | None] = []
 
-    def age(db: Connection, *_: Any) -> None:
+    def note(db: Connection, *_: Any) -> None:
         limits.extend(
             setting
             for name in ("statement_timeout", "transaction_timeout")
             for (setting,) in db.execute("select current_setting(%s, true)", [name])
         )
 
-    monkeypatch.setattr(deep, "age", age)
-    made(memory)
+    monkeypatch.setattr(deep, "age", note)
+    monkeypatch.setattr(branches, "drop", note)
+    branching.drop(memory.context, made(memory))
     assert {*limits} <= {"0", None}
-    assert limits
+    assert len(limits) == 4
 
 
 def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its_links(memory: Memory) -> None:

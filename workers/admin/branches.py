@@ -130,6 +130,7 @@ def drop_facts(context: Context, branch: Branch) -> int:
 def drop(context: Context, branch: Branch) -> None:
     """Delete a branch whose facts are deleted: its rows, regrets, vector index and keys. Idempotent."""
     with transaction(context.database_url) as db:
+        lift_limits(db)
         tallies.wait_for_settling(db)
         branches.drop(db, branch)
         shards.forget(db, branch.name)

@@ -84,7 +84,7 @@ def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
     return {"branches": listed, "total": len(found)}
 
 
-@task_of(contract.DROP_BRANCH, DropPart, base=OnceTask)
+@task_of(contract.DROP_BRANCH, DropPart, base=OnceTask, **HOURS)
 def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
     """Delete branches; the last successor answers. A namespace that is no branch is left unchanged."""
     until = time.monotonic() + WORK_SECONDS
