@@ -122,10 +122,15 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
         ("sentinel://a:1/0", "master_name"),
         ("sentinel:///0?master_name=main", "needs hosts"),
         ("sentinel://a/0?master_name=main&pasword=x", "unknown option pasword"),
+        ("sentinel://:p?ss@a:1/0?master_name=main", "has an unknown option;"),
         ("amqp://a/0", "no address of a Redis"),
         ("redis://a/first", "no address of a Redis"),
-        ("redis://:p#ss@a:1/0", "has a #, which is %23"),
-        ("sentinel://:p#ss@a:1/0?master_name=main", "has a #, which is %23"),
+        ("redis://:p#ss@a:1/0", "has '#', which is %23"),
+        ("sentinel://:p#ss@a:1/0?master_name=main", "has '#', which is %23"),
+        ("redis://:p;ss@a:1/0", "has ';', which is %3B"),
+        ("redis://:p[ss@a:1/0", r"has '\[', which is %5B"),
+        ("sentinel://:p]ss@[::1]:1/0?master_name=main", "has ']', which is %5D"),
+        ("sentinel://:p\tss@a:1/0?master_name=main", r"has '\\t', which is %09"),
     ],
 )
 def test_unsupported_addresses_are_refused_with_the_supported_ones(address: str, fault: str) -> None:

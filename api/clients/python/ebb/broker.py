@@ -33,6 +33,9 @@ next command on it would get no answer. The first option has another name on mac
 
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
+ODD = re.compile(r"#|[][;\t\r\n](?=[^/?]*@)")
+"""What others read in another way: as a fragment, an IPv6 address or the end of an address, or not at all."""
+
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/\[\]]+)(?::(\d{1,5}))?")
 NO_CLUSTER = "which Celery's transport cannot use, because its keys would be spread over several servers"
 FORMS = (
@@ -71,8 +74,8 @@ def check(redis_url: str) -> None:
     host = HOST.fullmatch(_hosts(parts) or "localhost")
     if "cluster" in parts.scheme:
         raise ValueError(f"is that of a Redis Cluster, {NO_CLUSTER}; {FORMS}")
-    if "#" in redis_url:  # others take what follows for a fragment, and the host before it for another one
-        raise ValueError(f"has a #, which is %23 in a password; {FORMS}")
+    if odd := ODD.search(redis_url):
+        raise ValueError(f"has {odd[0]!r}, which is {quote(odd[0])} in a password; {FORMS}")
     if parts.scheme not in {"redis", "rediss", "sentinel"} or not re.fullmatch(r"(/\d*)?", parts.path):
         raise ValueError(f"is no address of a Redis; {FORMS}")
     if parts.scheme == "sentinel":
@@ -107,7 +110,8 @@ def sentinels(redis_url: str) -> Sentinels | None:
         return None
     options = dict(parse_qsl(parts.query))
     if unknown := sorted(options.keys() - SENTINEL_OPTIONS):
-        raise ValueError(f"has the unknown option {unknown[0]}; {FORMS}")
+        shown = f" {unknown[0]}" if unknown[0].isidentifier() else ""  # else perhaps of a password with a ?
+        raise ValueError(f"has an unknown option{shown}; {FORMS}")
     hosts = _addresses(parts)
     if not hosts or not options.get("master_name"):
         raise ValueError(f"needs hosts and master_name; {FORMS}")
