@@ -5,7 +5,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
@@ -85,12 +85,12 @@ class Sender:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
         most, own_id = self.deadline or seconds, task_id or str(uuid7())
         options: dict[str, Any] = {"expires": most, "task_id": own_id}
-        if most > STORE_SECONDS:
-            self._note_awaited(own_id)
-        if "namespace" not in arguments:
-            return self._answer(self._taken, self.send(task, arguments, **options), most)
-        with self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS) as others:
-            options["priority"] = shares.priority(others)
+        counted = self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS)
+        with counted if "namespace" in arguments else nullcontext() as others:
+            if others is not None:
+                options["priority"] = shares.priority(others)
+            if most > STORE_SECONDS:
+                self._note_awaited(own_id)
             return self._answer(self._taken, self.send(task, arguments, **options), most)
 
     @property
@@ -154,10 +154,10 @@ class Sender:
         entry = outbox.Entry(
             own_id, task, arguments, self.seconds(), namespace=self.namespace, trace=headers.of_trace()
         )
-        self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
         self._reach(lambda: outbox.put(self._own_keys, entry))
         message: dict[str, Any] = {"task_id": own_id, "headers": {outbox.HEADER: self.namespace}}
         try:
+            self._reach(lambda: idempotency.note_owner(self._own_keys, own_id, self.namespace))
             self.send(task, outbox.message(entry), priority=shares.priority(others), **message)
         except RefusedError:
             outbox.remove(self._own_keys, self.namespace, own_id)

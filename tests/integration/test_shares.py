@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from redis import Redis
 
+from api.client import Client
 from workers.coordination import bulk, outbox, shares
 from workers.coordination.redis import own_keys
 from workers.errors import BusyError
@@ -39,6 +40,17 @@ def test_a_namespace_with_too_many_requests_is_refused_and_others_go_on(redis: R
     assert enter(redis, "ines", "d") == 0
     shares.leave(redis, "mira", "a")
     assert enter(redis, "mira", "c") == 1
+
+
+def test_a_refused_request_leaves_nothing_in_redis(redis: Redis, redis_url: str) -> None:
+    outbox.publish_bounds(redis, outbox.Bounds(requests=1, writes=0))
+    enter(redis, "mira", "a", at=time.time() - NOW)
+    before = redis.keys()
+    with Client(redis_url, "mira") as client:
+        for wait in (True, False):
+            with pytest.raises(BusyError):
+                client.store_many(["The spare key hangs behind the clock"], wait=wait)
+    assert sorted(redis.keys()) == sorted(before)
 
 
 def test_a_request_whose_client_died_counts_until_its_deadline(redis: Redis) -> None:
