@@ -173,6 +173,9 @@ def test_a_full_disk_is_distinguished_from_a_server_that_is_away() -> None:
     assert is_refusal(unsaved)
     assert "make room on its disk" in explain(unsaved)
     assert not is_refusal(ResponseError("WRONGTYPE Operation against a key"))
+    clustered = ResponseError("SELECT is not allowed in cluster mode")
+    assert is_refusal(clustered)
+    assert "Redis Cluster cannot be used" in explain(clustered)
     assert "does not answer" in explain(ConnectionError("Connection refused"))
 
 

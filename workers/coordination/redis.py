@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 10.0
 AGAIN_SECONDS = 0.2
 CANNOT_SAVE = "MISCONF"
 NO_REPLICAS = "NOREPLICAS"
-TOO_FEW = "DB index is out of range"
+TOO_FEW = ("DB index is out of range", "SELECT is not allowed in cluster mode")
 OF_PIPELINE = "of pipeline caused error: "
 
 
@@ -96,7 +96,7 @@ def translated_refusals() -> Iterator[None]:
 def is_refusal(error: BaseException) -> bool:
     """Return whether Redis refused a command, as it would all similar ones."""
     return isinstance(error, OutOfMemoryError | ReadOnlyError | NoPermissionError) or (
-        isinstance(error, ResponseError) and any(one in _said(error) for one in (CANNOT_SAVE, NO_REPLICAS, TOO_FEW))
+        isinstance(error, ResponseError) and any(one in _said(error) for one in (CANNOT_SAVE, NO_REPLICAS, *TOO_FEW))
     )
 
 
@@ -140,10 +140,10 @@ def _explain_refusal(error: BaseException, said: str) -> str:
         return f"Redis refuses writes, because it is a replica ({said}): set EBB_REDIS_URL to its primary."
     if isinstance(error, NoPermissionError):
         return f"Redis refuses what Ebb's user may not do ({said}): give this user `+@all ~* &*` by `acl setuser`."
-    if TOO_FEW in said:
+    if any(one in said for one in TOO_FEW):
         return (
             "Redis has too few databases: Ebb uses that of EBB_REDIS_URL and the next two. Give a lower number at the "
-            "end of the address, or raise `databases` of Redis."
+            "end of the address, or raise `databases` of Redis. A server of a Redis Cluster cannot be used."
         )
     if NO_REPLICAS in said:
         return (
