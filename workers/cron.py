@@ -1,11 +1,25 @@
 """Standard cron schedules for Celery, with 7 as Sunday and with day of month and weekday as alternatives."""
 
+from datetime import datetime, timedelta
+from typing import Any
+
 from celery.schedules import crontab
 
 SUNDAY = 7
 
 
-def crontabs(given: str) -> list[crontab]:
+class Schedule(crontab):  # type: ignore[misc]  # Celery comes without types
+    """Celery's schedule, which otherwise is due again and again where it begins in the hour that comes twice."""
+
+    def remaining_estimate(self, last_run_at: datetime, *given: Any) -> timedelta:
+        """Return the time until the next run; one before the last run was in the first of the two hours."""
+        left: timedelta = super().remaining_estimate(last_run_at, *given)
+        if left.total_seconds() > last_run_at.timestamp() - self.now().timestamp():
+            return left
+        return self.remaining_estimate(last_run_at + timedelta(hours=1), *given)
+
+
+def crontabs(given: str) -> list[Schedule]:
     """Return Celery schedules that together are due when a cron schedule of five fields is.
 
     If both the day of the month and the weekday are limited, cron runs on days that match either: that takes two
@@ -22,7 +36,7 @@ def crontabs(given: str) -> list[crontab]:
     either = not day.startswith("*") and not weekday.startswith("*")
     days = [(day, "*"), ("*", weekday)] if either else [(day, weekday)]
     return [
-        crontab(minute, hour, day_of_week=_from_sunday(weekdays), day_of_month=month_days, month_of_year=month)
+        Schedule(minute, hour, day_of_week=_from_sunday(weekdays), day_of_month=month_days, month_of_year=month)
         for month_days, weekdays in days
     ]
 

@@ -7,13 +7,12 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from celery.apps import beat, worker
-from celery.beat import PersistentScheduler, Service
+from celery.beat import PersistentScheduler, ScheduleEntry, Service
 from celery.events.dispatcher import EventDispatcher
 from celery.exceptions import CPendingDeprecationWarning, InvalidTaskError
 from celery.platforms import EX_FAILURE, signals
@@ -23,7 +22,7 @@ from redis.exceptions import RedisError, ResponseError
 
 log = logging.getLogger(__name__)
 
-AHEAD = timedelta(seconds=5)
+AHEAD_SECONDS = 5.0
 """Smaller corrections of the clock change nothing."""
 
 REFUSED_SECONDS = 1.0
@@ -134,7 +133,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
 
     def tick(self, *args: Any, **options: Any) -> float:
         """Send a due task, if any; return the seconds until the next look."""
-        ahead = [entry for entry in self.schedule.values() if entry.last_run_at > entry.default_now() + AHEAD]
+        ahead = [entry for entry in self.schedule.values() if _seconds_ahead(entry) > AHEAD_SECONDS]
         if ahead:
             first = max(entry.last_run_at for entry in ahead)
             log.warning("beat's clock was set back from %s or later; tasks are scheduled by its present time", first)
@@ -142,6 +141,11 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
                 entry.last_run_at = entry.default_now()
             self._heap = None
         return float(super().tick(*args, **options))
+
+
+def _seconds_ahead(entry: ScheduleEntry) -> float:
+    """Return how far the last run of an entry is in the future, also within the hour that comes twice in autumn."""
+    return float(entry.last_run_at.timestamp() - entry.default_now().timestamp())
 
 
 class Dispatcher(EventDispatcher):  # type: ignore[misc]  # Celery comes without types

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shelve import Shelf
 from unittest.mock import patch
+from zoneinfo import ZoneInfo
 
 import pytest
 from celery import Celery
@@ -46,6 +47,15 @@ def test_what_was_sent_just_now_is_not_sent_again(scheduler: Scheduler) -> None:
     last = {name: entry.last_run_at for name, entry in scheduler.schedule.items()}
     assert 0 < scheduler.tick() <= 30
     assert {name: entry.last_run_at for name, entry in scheduler.schedule.items()} == last
+
+
+def test_an_hour_that_comes_twice_in_autumn_is_no_clock_that_was_set_back(scheduler: Scheduler) -> None:
+    zone = ZoneInfo("Europe/Berlin")
+    before, after = (datetime(2026, 10, 25, *time, tzinfo=UTC).astimezone(zone) for time in ((0, 59, 50), (1, 0)))
+    for entry in scheduler.schedule.values():
+        entry.last_run_at, entry.schedule.nowfun = before, after.replace
+    scheduler.tick()
+    assert {entry.last_run_at.isoformat() for entry in scheduler.schedule.values()} == {before.isoformat()}
 
 
 @pytest.mark.parametrize("rest", [b"", b"\0" * 10, b"\x80\x04\x8c\x03one."])

@@ -65,3 +65,12 @@ def test_a_time_that_the_clock_leaves_out_is_an_hour_later_and_one_that_comes_tw
                 last = now
             now += timedelta(minutes=1)
     assert due == times
+
+
+def test_one_that_begins_in_the_second_of_two_equal_hours_is_due_the_next_day() -> None:
+    zone, (when,) = ZoneInfo("Europe/Berlin"), crontabs("30 2 * * *")
+    begin = datetime.fromisoformat("2026-10-25T01:10:00Z")
+    with Celery(set_as_current=False) as when.app:
+        when.app.conf.timezone = zone.key
+        when.nowfun = lambda: (begin + timedelta(minutes=1)).astimezone(zone)
+        assert when.is_due(begin.astimezone(zone)) == (False, (24 * 60 + 19) * 60)
