@@ -526,12 +526,11 @@ def _check_broker(given: str, name: str) -> None:
 def _is_read_by_redis(given: str) -> bool:
     from redis import ConnectionPool, RedisError  # noqa: PLC0415 - slow to load, and not needed without options
 
-    own = ("username", "password", "host", "port", "db")  # Celery reads these before the ?
     try:
         ConnectionPool.from_url(given).make_connection()
     except (TypeError, ValueError, RedisError):
         return False
-    return not any(option.partition("=")[0] in own for option in broker.parts_of(given).query.split("&"))
+    return all(option.startswith("ssl_") for option in broker.parts_of(given).query.split("&"))  # Celery reads no other
 
 
 def _is_read_by_libpq(given: str) -> bool:
