@@ -28,6 +28,7 @@ def test_results_are_in_the_database_behind_that_of_the_messages() -> None:
         "redis://:secret@host:6379/3",
         "redis://:secret@host:6379/4",
     )
+    assert configuration("redis:///3")["result_backend"] == "redis://localhost/4"
 
 
 def test_a_redis_that_hangs_keeps_no_connection_of_a_client_or_of_the_api_longer_than_documented() -> None:

@@ -154,7 +154,7 @@ def celery_configuration(redis_url: str) -> dict[str, Any]:
 def database_after(redis_url: str, distance: int) -> str:
     """Return the URL of another database of the same Redis."""
     parts = parts_of(redis_url)
-    return urlunsplit(parts._replace(path=f"/{_database(parts) + distance}"))
+    return urlunsplit(parts._replace(netloc=parts.netloc or "localhost", path=f"/{_database(parts) + distance}"))
 
 
 def _celery_url(redis_url: str) -> str:
