@@ -538,10 +538,10 @@ def _is_read_by_libpq(given: str) -> bool:
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415 - likewise
 
     try:
-        conninfo_to_dict(given)
+        host = conninfo_to_dict(given).get("host")
     except (ProgrammingError, UnicodeEncodeError):
         return False
-    return True
+    return "@" not in str(host)[1:]  # else it has the end of a password, which messages would show
 
 
 def _check_cron(given: str) -> None:

@@ -244,7 +244,8 @@ def test_urls_that_celery_accepts_are_accepted(url: str) -> None:
 
 def test_a_url_that_libpq_cannot_parse_is_refused_without_quoting_it() -> None:
     assert refused(EBB_DATABASE_URL="secret").startswith("EBB_DATABASE_URL cannot be read; give postgresql://")
-    assert "secret" not in refused(EBB_DATABASE_URL="secret")
+    for given in ("secret", "postgresql://ebb:of@secret@host/ebb"):
+        assert "secret" not in refused(EBB_DATABASE_URL=given)
     assert read(EBB_DATABASE_URL="host=/run/postgres dbname=ebb").database_url
 
 
