@@ -28,7 +28,7 @@ from uuid_utils.compat import uuid7
 from workers import redaction
 from workers.clock import Clock, with_deadline
 from workers.coordination import idempotency, outbox, shares, signals, transport
-from workers.coordination.redis import RefusedError, explain, is_refusal, own_keys
+from workers.coordination.redis import RefusedError, explain, insist, is_refusal, own_keys
 from workers.coordination.redis import clock as redis_clock
 from workers.errors import EbbError, InvalidInputError, LateError, OlderWorkersError, TaskFailedError, UnavailableError
 from workers.queues import LSN, SENT_AT, configuration
@@ -50,7 +50,6 @@ EMPTIED_SECONDS = 15.0
 AWAY_SECONDS = 60.0
 """Time that a client which waits for long, or has sent much, gives a Redis that is away: it may just restart."""
 
-AGAIN_SECONDS = 0.5
 LEAST_SECONDS = 0.01
 LOST = (
     "Redis was emptied, or lost its data, while this waited for an answer: it may be done or not. Send it again; what "
@@ -353,16 +352,7 @@ class Sender:
 
     def _insist(self, act: Callable[[], Any], seconds: float) -> Any:
         """Return what `act` returns; while Redis is away, call it again, up to `seconds` and `AWAY_SECONDS`."""
-        until = time.monotonic() + min(seconds, AWAY_SECONDS)
-        while True:
-            try:
-                return self._reach(act)
-            except RefusedError:
-                raise
-            except UnavailableError:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(AGAIN_SECONDS)
+        return insist(partial(self._reach, act), min(seconds, AWAY_SECONDS), (UnavailableError,))
 
     def clock(self) -> str:
         """Return the current time by Redis' clock, as tasks take it; this machine's clock may be wrong."""

@@ -253,13 +253,8 @@ def fault_of(headers: Mapping[str, Any], payload: Any) -> str | None:
 
 
 def _are_limits(value: Any) -> bool:
-    match value:
-        case None | []:
-            return True
-        case [_, _]:
-            return all(isinstance(limit, int | float | None) for limit in value)
-        case _:
-            return False
+    are_numbers = isinstance(value, list) and all(isinstance(limit, int | float | None) for limit in value)
+    return value is None or (are_numbers and len(value) in {0, 2})
 
 
 def _id_of(message: Any) -> Any:

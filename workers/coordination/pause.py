@@ -94,17 +94,14 @@ class Pause:
         try:
             yield
         except AwayError as error:
-            trying = False
             self.failed(error)
             raise
         except EbbError:
-            raise
-        except BaseException:
-            trying = False
-            raise
-        finally:
             if trying:
                 self.answered()
+            raise
+        if trying:
+            self.answered()
 
     def failed(self, error: AwayError) -> None:
         """Start a pause, longer than the last one and than the server asked for; concurrent failures count once."""

@@ -67,17 +67,20 @@ class _Pipeline(Pipeline):
             return super().execute(raise_on_error)
 
 
-def insist(act: Callable[[], T]) -> T:
-    """Return what `act` returns; while Redis is away, call it again for up to `PATIENCE_SECONDS`.
+AWAY: tuple[type[Exception], ...] = (RedisConnectionError, RedisTimeoutError)
+
+
+def insist(act: Callable[[], T], seconds: float = PATIENCE_SECONDS, away: tuple[type[Exception], ...] = AWAY) -> T:
+    """Return what `act` returns; while Redis is away, by these errors, call it again for up to `seconds`.
 
     This is for what a task does after its commit: tried again as a whole, it would answer that nothing was left to do.
     """
-    until = time.monotonic() + PATIENCE_SECONDS
+    until = time.monotonic() + seconds
     while True:
         try:
             return act()
-        except (RedisConnectionError, RedisTimeoutError):
-            if time.monotonic() >= until:
+        except away as error:
+            if isinstance(error, RefusedError) or time.monotonic() >= until:
                 raise
         time.sleep(AGAIN_SECONDS)
 
