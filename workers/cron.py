@@ -34,19 +34,16 @@ def crontabs(given: str) -> list[Schedule]:
         raise ValueError("it has not five fields")
     minute, hour, day, month, weekday = fields
     either = not day.startswith("*") and not weekday.startswith("*")
+    weekday = ",".join(map(_from_sunday, weekday.split(",")))
     days = [(day, "*"), ("*", weekday)] if either else [(day, weekday)]
     return [
-        Schedule(minute, hour, day_of_week=_from_sunday(weekdays), day_of_month=month_days, month_of_year=month)
+        Schedule(minute, hour, day_of_week=weekdays, day_of_month=month_days, month_of_year=month)
         for month_days, weekdays in days
     ]
 
 
 def _from_sunday(weekdays: str) -> str:
-    """Return weekdays without 7, which Celery does not accept."""
-    return ",".join(_part(one) for one in weekdays.split(","))
-
-
-def _part(weekdays: str) -> str:
+    """Return one of the parts between commas without 7, which Celery does not accept."""
     days, _, step = weekdays.partition("/")
     first, _, last = days.partition("-")
     if first == str(SUNDAY):

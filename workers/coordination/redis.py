@@ -40,7 +40,6 @@ NO_REPLICAS = "NOREPLICAS"
 TOO_FEW = ("DB index is out of range", "SELECT is not allowed in cluster mode")
 OF_PIPELINE = "of pipeline caused error: "
 
-
 T = TypeVar("T")
 
 

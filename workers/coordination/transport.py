@@ -64,7 +64,8 @@ class _QoS(redis.QoS):
         try:
             self._record(message, delivery_tag)
         except ResponseError as error:
-            _check_refusal(error)
+            if not is_refusal(error):
+                raise
             log.warning("Redis refuses writes: a message is processed without a note of its delivery: %s", error)
         virtual.QoS.append(self, message, delivery_tag)
 
@@ -90,7 +91,8 @@ class _QoS(redis.QoS):
             if self._has_visible():
                 super().restore_visible(*args, **options)
         except ResponseError as error:
-            _check_refusal(error)
+            if not is_refusal(error):
+                raise
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
 
     def _has_visible(self) -> bool:
@@ -196,11 +198,6 @@ def install() -> None:
             "sentinel": f"{__name__}:SentinelTransport",
         }
     )
-
-
-def _check_refusal(error: ResponseError) -> None:
-    if not is_refusal(error):
-        raise error
 
 
 READY = "ebb:ready:"
