@@ -70,7 +70,7 @@ class LostError(UnavailableError):
 
 
 class Sender:
-    """Sends tasks by name for one namespace; `deadline` (seconds) overrides each task's own."""
+    """Sends tasks by name for one namespace; `deadline` (seconds, a day at most) overrides each task's own."""
 
     def __init__(self, redis_url: str, namespace: str = "default", *, deadline: float | None = None) -> None:
         self.namespace = namespace
@@ -82,7 +82,7 @@ class Sender:
 
     def call(self, task: str, arguments: dict[str, Any], seconds: float, *, task_id: str | None = None) -> Answer:
         """Send a task that expires after `seconds`, or after the client's own deadline; return its result."""
-        most, own_id = self.deadline or seconds, task_id or str(uuid7())
+        most, own_id = min(self.deadline or seconds, signals.AWAITED_SECONDS), task_id or str(uuid7())
         options: dict[str, Any] = {"expires": most, "task_id": own_id}
         counted = self._under_way(task, own_id, most, interactive=seconds <= STORE_SECONDS)
         with counted if "namespace" in arguments else nullcontext() as others:

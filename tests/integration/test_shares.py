@@ -1,5 +1,6 @@
 """Shares: the priority of a namespace's messages, and when its requests are refused."""
 
+import math
 import time
 from collections.abc import Iterator
 
@@ -51,6 +52,18 @@ def test_a_refused_request_leaves_nothing_in_redis(redis: Redis, redis_url: str)
             with pytest.raises(BusyError):
                 client.store_many(["The spare key hangs behind the clock"], wait=wait)
     assert sorted(redis.keys()) == sorted(before)
+
+
+def test_a_request_without_a_deadline_counts_for_a_day_at_most(
+    redis: Redis, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "leave", lambda *_: None)
+    with Client(redis_url, "mira", deadline=math.inf) as client:
+        monkeypatch.setattr(client, "send", lambda *_, **__: pytest.fail("sent"))
+        with pytest.raises(pytest.fail.Exception, match="sent"):
+            client.recall("Where is the key?")
+    assert enter(redis, "mira", "b", at=time.time() - NOW) == 1
+    assert enter(redis, "mira", "c", at=time.time() - NOW + 86_401) == 0
 
 
 def test_a_request_whose_client_died_counts_until_its_deadline(redis: Redis) -> None:
