@@ -138,6 +138,20 @@ def test_the_same_text_twice_in_one_batch_is_one_fact_and_a_duplicate(memory: Me
     assert memory.rows(COUNTS) == [(1, 1, 1, 1)]
 
 
+@pytest.mark.parametrize("known", [0, 1])
+def test_a_batch_states_what_its_facts_would_state_one_by_one(memory: Memory, known: int) -> None:
+    given = [{"text": "Likes tea."}, *({"text": "Likes tea.", "entity": name} for name in ("Mira", "Bo"))]
+    memory.store(*given[:known])
+    assert actions(memory.store(*given[known:])) == ["added", "updated", "added"][known:]
+    assert memory.rows("select entity from facts order by entity") == [("Bo",), ("Mira",)]
+
+
+def test_a_refused_fact_gives_none_of_its_details_to_another_of_its_batch(memory: Memory) -> None:
+    bad = {"text": "Likes tea.", "entity": "Mira", "supersedes": str(uuid4())}
+    assert actions(memory.store(bad, "Likes tea.")) == ["refused", "added"]
+    assert actions(memory.store({"text": "Likes tea.", "entity": "Bo"})) == ["updated"]
+
+
 def test_the_same_fact_twice_in_one_batch_is_added_and_unchanged(memory: Memory) -> None:
     fact = {"id": str(uuid4()), "text": "Tea at four."}
     assert actions(memory.store(fact, fact)) == ["added", "unchanged"]

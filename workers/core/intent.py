@@ -42,20 +42,20 @@ def requested(target: UUID | None, *, apart: bool = False) -> Intent:
 
 
 def independent_stretches(
-    ids: Sequence[UUID], hashes: Sequence[bytes], intents: Sequence[Intent], known: Mapping[UUID, bytes]
+    ids: Sequence[UUID], texts: Sequence[bytes], intents: Sequence[Intent], known: Mapping[UUID, bytes]
 ) -> list[list[int]]:
     """Return the indexes of n facts in order, cut where one concerns what an earlier one in the stretch is or states.
 
-    Facts that concern none may repeat each other within a stretch. `hashes` are the identities of the facts, `known`
-    has those of facts already stored.
+    Facts that concern none may repeat each other within a stretch. `texts` are the digests of their texts, `known` has
+    those of facts already stored.
     """
     if all(intent.target is None for intent in intents):
         return [list(range(len(ids)))]
-    said = dict(zip(ids, hashes, strict=True)) | dict(known)
+    said = dict(zip(ids, texts, strict=True)) | dict(known)
     cut: list[list[int]] = [[]]
     met, concerned = set[UUID | bytes](), set[UUID | bytes]()
-    for place, (id_, hash_, intent) in enumerate(zip(ids, hashes, intents, strict=True)):
-        own: set[UUID | bytes] = {id_, hash_}
+    for place, (id_, text, intent) in enumerate(zip(ids, texts, intents, strict=True)):
+        own: set[UUID | bytes] = {id_, text}
         if intent.target is not None:
             own |= {intent.target, said.get(intent.target, intent.target)}
         if own & (concerned if intent.target is None else met):

@@ -138,6 +138,19 @@ def same_subject(one: bytes, other: bytes) -> bool:
     return all(NO_MARK in pair or pair[0] == pair[1] for pair in pairs)
 
 
+def adds_detail(said: dict[bytes, bytes], identity: bytes) -> bool:
+    """Return whether a statement is one of others, oldest first, with more or less detail; the newest gains its detail.
+
+    `said` has the statement that each has become by that.
+    """
+    own = next((one for one, whole in reversed(said.items()) if same_statement(whole, identity)), None)
+    if own is None or identity in said:
+        return False
+    pairs = zip(_marks(said[own]), _marks(identity), strict=True)
+    said[own] = text_digest(identity) + b"".join(mark if mark != NO_MARK else other for mark, other in pairs)
+    return True
+
+
 def less_specific(identity: bytes) -> list[bytes]:
     """Return the identities of all statements with this text that leave more fields empty, itself first."""
     if len(identity) == STEM:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, TypeAlias
 from uuid import UUID
 from zlib import crc32
@@ -18,7 +19,7 @@ from workers.core.episodes import branch
 from workers.core.fading import FadingRules, as_written
 from workers.core.fidelity import FULL, PENDING
 from workers.core.signature import encode
-from workers.core.text import same_record
+from workers.core.text import adds_detail, less_specific, same_record, text_digest
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import estimate
 from workers.memory.embed import keep_vectors, vectors_of
@@ -147,12 +148,12 @@ def _send_new(
     merged = ask_merged(db, owner, rows, given, now)
     taken = ask_known_by_id(context, db, tenant, [row.id for row in rows])
     estimated = _ask_estimated(db, owner, rows)
-    said = merged() | statements.known_with_other_detail(hashes, stated())
-    if said:  # wait while one of them is being forgotten
+    live, taken_in = stated(), merged()
+    if said := taken_in | statements.known_with_other_detail(hashes, live):  # wait while one of them is being forgotten
         activity.lock(db, tenant, list(said.values()))
         stated, merged = statements.ask(db, tenant, hashes), ask_merged(db, owner, rows, given, now)
-        said = merged() | statements.known_with_other_detail(hashes, stated())
-    once = list(_once(estimated(), given, taken(), said).values())
+        live, taken_in = stated(), merged()
+    once = list(_once(estimated(), given, taken(), live, taken_in).values())
     return once, facts.ask_add(db, tenant, [row for row, _ in once])
 
 
@@ -181,22 +182,30 @@ def _ask_estimated(db: Connection, owner: Namespace, rows: Sequence[Fact]) -> Ca
 
 
 def _once(
-    rows: Sequence[Fact], given: Sequence[NewFact], taken: Mapping[UUID, Known], said: Collection[bytes]
+    rows: Sequence[Fact],
+    given: Sequence[NewFact],
+    taken: Mapping[UUID, Known],
+    live: statements.Known,
+    merged: Collection[bytes],
 ) -> dict[bytes, tuple[Fact, NewFact]]:
     """Return the first fact with an unused id for each new statement, by hash.
 
-    A statement that has ended since it was stored is not new if it is repeated in the batch, as in an import that is
-    made again: it was a duplicate then.
+    One that adds detail to a `live` fact, or to one before it, is not new. Nor is one that has ended since it was
+    stored, if it is repeated in the batch, as in an import that is made again: it was a duplicate then.
     """
     once: dict[bytes, tuple[Fact, NewFact]] = {}
+    by_age = attrgetter("created_at", "id")
+    said = {text: {one.identity: one.identity for one in sorted(own, key=by_age)} for text, own in live.items()}
     ids, ended = set(taken), set[bytes]()
     for row, fact in zip(rows, given, strict=True):
+        alike = said.setdefault(text_digest(row.hash), {})
         if _has_ended(row, taken.get(row.id)):
-            ended.add(row.hash)
-        is_new = row.hash not in said and (fact.again or row.hash not in ended)
-        if is_new and row.hash not in once and row.id not in ids:
+            ended.update(less_specific(row.hash))
+        is_known = adds_detail(alike, row.hash) or row.hash in merged or row.hash in once
+        if not is_known and (fact.again or row.hash not in ended) and row.id not in ids:
             once[row.hash] = (row, fact)
             ids.add(row.id)
+            alike.setdefault(row.hash, row.hash)
     return once
 
 
@@ -304,7 +313,7 @@ def _answers_for_known(
     for row in rows:
         if (there := said.get(row.hash)) is None:
             if _has_ended(row, taken.get(row.id)):
-                ended.setdefault(row.hash, row.id)
+                ended |= {one: ended.get(one, row.id) for one in less_specific(row.hash)}
             if row.id not in taken and row.hash in ended:
                 answers.append(Stored(ended[row.hash], "duplicate", embedded=False, repeat=True))
             elif row.id not in taken and row.hash in merged:

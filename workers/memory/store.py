@@ -15,7 +15,7 @@ from workers.core import injection, lifetime
 from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
-from workers.core.text import less_specific, same_subject, text_digest
+from workers.core.text import same_subject, text_digest
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Embedded, Stored, add_within, answers_for, ask_merged
@@ -141,7 +141,7 @@ def store_many(
 
 def _batch(context: Context, said: Sequence[NewFact], now: datetime, *, classify: bool) -> Batch:
     given = [_with_tags(fact, classify=classify) for fact in said]
-    rows = _aligned([_row(context, fact, now) for fact in given])
+    rows = [_row(context, fact, now) for fact in given]
     intents = [requested(fact.supersedes, apart=fact.apart) for fact in given]
     return Batch(said, rows, given, intents, [None] * len(given))
 
@@ -429,19 +429,6 @@ def _gives_salience(fact: NewFact) -> bool:
     return "salience" in fact.model_fields_set and fact.strength is None
 
 
-def _aligned(rows: Sequence[Fact]) -> list[Fact]:
-    """Return the facts, where one that adds no detail to an earlier one has the same hash."""
-    met: dict[bytes, list[bytes]] = {}
-    aligned = []
-    for row in rows:
-        said = met.setdefault(text_digest(row.hash), [])
-        known = next((one for one in said if row.hash in less_specific(one)), None)
-        if known is None:
-            said.append(row.hash)
-        aligned.append(row if known is None or known == row.hash else row._replace(hash=known))
-    return aligned
-
-
 def _summary(fact: NewFact, threshold: int) -> str | None:
     """Return a fact's own summary, or one for a long text that is no document."""
     if fact.summary is None and fact.kind not in OF_DOCUMENTS and len(fact.text) > threshold:
@@ -461,13 +448,13 @@ def _write(
 ) -> tuple[list[Stored | InvalidInputError], dict[UUID, tuple[str | None, Ending]]]:
     """Write facts as if each were stored separately, in order; return the outcomes, and the endings of new facts."""
     owner, tenant = known.owner, known.owner.id
-    said = _hashes_of_targets(context, db, tenant, batch.intents)
+    said = _texts_of_targets(context, db, tenant, batch.intents)
     # They still hold: the same transaction has read them, and it has written no fact since.
     read = known.rows if embedded is None and all(intent.target is None for intent in batch.intents) else None
     answers: dict[int, Stored | InvalidInputError] = {}
     endings: dict[UUID, tuple[str | None, Ending]] = {}
-    ids, hashes = [row.id for row in batch.rows], [row.hash for row in batch.rows]
-    for places in independent_stretches(ids, hashes, batch.intents, said):
+    ids, texts = [row.id for row in batch.rows], [text_digest(row.hash) for row in batch.rows]
+    for places in independent_stretches(ids, texts, batch.intents, said):
         own = batch.only(places)
         decisions = dict(zip(places, supersede.settle_within(db, tenant, own.rows, own.intents, now), strict=True))
         if adding := [i for i, decision in decisions.items() if decision.answer is None]:
@@ -480,9 +467,10 @@ def _write(
     return [answers[i] for i in range(len(ids))], endings
 
 
-def _hashes_of_targets(context: Context, db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
+def _texts_of_targets(context: Context, db: Connection, tenant: int, intents: Sequence[Intent]) -> dict[UUID, bytes]:
     targets = [intent.target for intent in intents if intent.target is not None]
-    return {one.id: one.hash for one in known_by_id(context, db, tenant, targets).values()} if targets else {}
+    known = known_by_id(context, db, tenant, targets) if targets else {}
+    return {id_: text_digest(one.hash) for id_, one in known.items()}
 
 
 def _settled(
