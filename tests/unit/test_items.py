@@ -43,7 +43,7 @@ def test_a_path_that_is_too_long_is_refused() -> None:
 
 PLACE = {"path": ["sheds"], "key": "oats", "document": "{}"}
 REFUSED: list[tuple[str, list[Any]]] = [
-    ("path", ["users", [], [""], [7], None]),
+    ("path", ["users", [], [""], [7], None, ["a" + "\u0301" * 1_001]]),
     ("document", ["[]", "7", "{", {"a": 1}, '{"a": "ä"}', '{"a": "' + "x" * 600_000 + '"}']),
     ("ttl", [0, -1, True, "5", float("inf"), float("nan"), 10**400]),
     ("key", [None, "", " ", 7, "a\0", " oats", "oats\n"]),

@@ -84,7 +84,7 @@ def _label(given: Any) -> Any:
     """Refuse values that are not text; lone surrogates are allowed."""
     if not isinstance(given, str) or not given:
         raise ValueError("must be a text that is not empty")
-    return given
+    return few_accents(given)
 
 
 def _trimmed(key: str) -> str:
