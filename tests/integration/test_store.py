@@ -152,6 +152,12 @@ def test_a_refused_fact_gives_none_of_its_details_to_another_of_its_batch(memory
     assert actions(memory.store({"text": "Likes tea.", "entity": "Bo"})) == ["updated"]
 
 
+def test_a_statement_stored_again_in_a_batch_is_there_with_less_detail_too(memory: Memory) -> None:
+    memory.forget(memory.add("Likes tea.", entity="Mira"), at=1)
+    again = {"text": "Likes tea.", "entity": "Mira", "again": True}
+    assert actions(memory.store(again, "Likes tea.", at=2)) == ["added", "duplicate"]
+
+
 def test_the_same_fact_twice_in_one_batch_is_added_and_unchanged(memory: Memory) -> None:
     fact = {"id": str(uuid4()), "text": "Tea at four."}
     assert actions(memory.store(fact, fact)) == ["added", "unchanged"]

@@ -49,8 +49,6 @@ def independent_stretches(
     Facts that concern none may repeat each other within a stretch. `texts` are the digests of their texts, `known` has
     those of facts already stored.
     """
-    if all(intent.target is None for intent in intents):
-        return [list(range(len(ids)))]
     said = dict(zip(ids, texts, strict=True)) | dict(known)
     cut: list[list[int]] = [[]]
     met, concerned = set[UUID | bytes](), set[UUID | bytes]()

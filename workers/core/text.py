@@ -143,12 +143,11 @@ def adds_detail(said: dict[bytes, bytes], identity: bytes) -> bool:
 
     `said` has the statement that each has become by that.
     """
-    own = next((one for one, whole in reversed(said.items()) if same_statement(whole, identity)), None)
-    if own is None or identity in said:
-        return False
-    pairs = zip(_marks(said[own]), _marks(identity), strict=True)
-    said[own] = text_digest(identity) + b"".join(mark if mark != NO_MARK else other for mark, other in pairs)
-    return True
+    alike = (one for one, whole in reversed(said.items()) if same_statement(whole, identity))
+    own = None if identity in said else next(alike, None)
+    if own is not None:
+        said[own] = text_digest(identity) + b"".join(map(max, _marks(said[own]), _marks(identity)))
+    return own is not None
 
 
 def less_specific(identity: bytes) -> list[bytes]:

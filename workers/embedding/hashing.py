@@ -40,8 +40,6 @@ class HashingEmbedder:
 
     def embed(self, texts: Sequence[str], *, retry: bool = True) -> Vectors:  # noqa: ARG002 - a retry would not help
         """Return (n, dims) vectors of length 1."""
-        if not texts:
-            return np.empty((0, self.dims), np.float32)
         return from_counts(self.counts(texts), texts)
 
     def embed_queries(self, texts: Sequence[str]) -> Vectors:

@@ -25,7 +25,6 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.edits import Editable
 from workers.validation.facts import check_validity
 
-EDITED = "edited"
 IDENTIFYING = ("entity", "key", "value")
 DISTINGUISHING = (*IDENTIFYING, "valid_until")
 """Fields in which near-duplicates agree."""
@@ -133,7 +132,7 @@ def edit_within(
         return {}
     _write_facts(db, tenant, changes)
     _write_decay_state(context, db, tenant, rows, changes, now)
-    noted = [(one.before.id, EDITED, {"was": _values(one, before=True), "is": _values(one)}) for one in changes]
+    noted = [(one.before.id, "edited", {"was": _values(one, before=True), "is": _values(one)}) for one in changes]
     events.add_many(db, tenant, now, noted)
     return {one.before.id: one.fields for one in changes}
 

@@ -258,9 +258,7 @@ def reset(context: Context) -> int:
     if context.settings.redis_url:
         pause.Pause(context.redis, pause.EMBEDDER).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed([PROBE])
-    waiting = 0
-    for _ in context.each_shard():
-        waiting += _reset_shard(context)
+    waiting = sum(_reset_shard(context) for _ in context.each_shard())
     context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
     return waiting
 

@@ -15,7 +15,7 @@ from workers.core import injection, lifetime
 from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import Intent, independent_stretches, requested
 from workers.core.names import extract_tags
-from workers.core.text import same_subject, text_digest
+from workers.core.text import less_specific, same_subject, text_digest
 from workers.errors import InvalidInputError, UnavailableError
 from workers.memory import supersede
 from workers.memory.add import Embedded, Stored, add_within, answers_for, ask_merged
@@ -60,8 +60,9 @@ class Batch:
 
     @property
     def forced(self) -> set[bytes]:
-        """Return the hashes of facts to store even if they were forgotten on request."""
-        return {row.hash for row, fact in zip(self.rows, self.said, strict=True) if fact.again}
+        """Return the hashes of facts to store even if they were forgotten on request, also with less detail."""
+        given = zip(self.rows, self.said, strict=True)
+        return {one for row, fact in given if fact.again for one in less_specific(row.hash)}
 
     def only(self, places: Sequence[int]) -> "Batch":
         """Return the batch of the facts at these indexes."""
