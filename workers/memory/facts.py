@@ -53,8 +53,7 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime, *, latest: 
         raise NotFoundError(
             f"id: no live fact {id_} is in namespace {namespace!r}; if one was, its history says what became of it."
         )
-    (shown,) = _shaped([row], now, context)
-    return shown
+    return _shaped([row], now, context)[0]
 
 
 def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[str, Any]], Place | None]:

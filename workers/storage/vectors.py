@@ -163,11 +163,9 @@ ADD_EMBEDDER = """
     on conflict (only_row) do nothing
 """
 
-REPLACE_EMBEDDER = """
-    insert into embedders (name, dims, signature_seed) values (%(name)s, %(dims)s, %(seed)s)
-    on conflict (only_row) do update set name = excluded.name, dims = excluded.dims,
-        signature_seed = excluded.signature_seed
-"""
+REPLACE_EMBEDDER = ADD_EMBEDDER.replace(
+    "do nothing", "do update set name = excluded.name, dims = excluded.dims, signature_seed = excluded.signature_seed"
+)
 
 IS_EMBEDDER = "select exists (select from embedders where name = %(name)s for share)"
 
