@@ -62,7 +62,7 @@ def console(*, stderr: bool = False) -> "Console":
             """Print objects, with control characters in texts escaped."""
             super().print(*(_escaped(one) if isinstance(one, str) else one for one in objects), **options)
 
-    screen = Harmless(stderr=stderr, highlight=False, soft_wrap=True)
+    screen = Harmless(stderr=stderr, highlight=False, emoji=False, soft_wrap=True)
     if not stderr:
         is_shown = screen.is_terminal or "COLUMNS" in os.environ
         screen.width = max(screen.width, NARROWEST) if is_shown else UNBROKEN

@@ -63,6 +63,13 @@ def test_no_text_of_a_memory_controls_the_terminal(
     assert json.loads(shown.out.splitlines()[-1]) == {"text": EVIL}
 
 
+def test_no_word_between_colons_becomes_a_picture(capsys: pytest.CaptureFixture[str]) -> None:
+    output.console.cache_clear()
+    output.console().print("a map of str:id:key", markup=False)
+    output.console().print("[bold]docs:ok:x[/bold]")
+    assert capsys.readouterr().out == "a map of str:id:key\ndocs:ok:x\n"
+
+
 @examples(200)
 @given(JSON)
 def test_json_is_exact_and_harmless(value: Any) -> None:
