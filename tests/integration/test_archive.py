@@ -355,6 +355,14 @@ def test_what_is_there_already_is_kept_as_it_is(memory: Memory, twin: Memory) ->
     assert "belongs to another" in twin.import_records([other], at=2, namespace="other")[0]
 
 
+def test_of_two_facts_with_one_id_in_an_archive_the_second_is_refused(memory: Memory, twin: Memory) -> None:
+    memory.add("Tea at four.")
+    (tea,) = memory.archive()
+    *known, refused = twin.import_records([tea, tea, tea | {"text": "Coffee at five."}], at=2)
+    assert known == ["added", "unchanged"]
+    assert "belongs to another" in refused
+
+
 def test_a_pass_applies_the_settings_of_an_archive_to_its_facts(memory: Memory, twin: Memory) -> None:
     memory.choose({"hygiene.confidenceDecay.halfLife": 5})
     id_ = memory.add("Tea at four.")

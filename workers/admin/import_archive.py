@@ -230,16 +230,16 @@ def _refused(
 ) -> dict[int, Stored | InvalidInputError]:
     """Return the outcomes and errors of the facts that are not written, by index."""
     known = known_by_id(context, db, tenant, [one.id for one in given])
+    stating = {id_: one.hash for id_, one in known.items()}
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
     erased = statements.forgotten_of(db, tenant, [one.id for one in given])
     refused: dict[int, Stored | InvalidInputError] = {}
-    ids = set(known)
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
         stated = None if one.past.ended else hash_
-        if one.id in known and not same_record(known[one.id].hash, hash_):
+        if one.id in stating and not same_record(stating[one.id], hash_):
             refused[place] = InvalidInputError(f"id: {one.id} belongs to another fact already.")
-        elif one.id in ids:
+        elif one.id in stating:
             refused[place] = Stored(one.id, "unchanged", embedded=True)
             if stated is not None and stated not in deleted:
                 said.setdefault(stated, one.id)  # of a later line, which was a duplicate when this one was stored
@@ -249,7 +249,7 @@ def _refused(
         elif one.past.forgotten_reason not in REQUESTED and (hash_ in deleted or one.id in erased):
             refused[place] = Stored(deleted.get(hash_, one.id), "forgotten", embedded=False)
         else:
-            ids.add(one.id)
+            stating[one.id] = hash_
             if stated is not None:
                 said[stated] = one.id
     return refused
