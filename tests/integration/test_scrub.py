@@ -8,8 +8,10 @@ from uuid import uuid4
 import pytest
 from databases import role_without_tables
 from ebb.broker import database_after
+from ebb.contract.graph import Unrelate
 from memory import ON_CITUS, Memory, day
 
+from workers import graph
 from workers.admin import purge, search_indexes
 from workers.coordination import idempotency, signals
 from workers.coordination.redis import own_keys
@@ -70,6 +72,18 @@ def test_cleaning_drops_the_statistics_of_what_was_erased_even_if_nothing_is_lef
     memory.rows("analyze facts")
     assert "zebulon" in statistics(memory)
     memory.forget(*ids, at=1, purge=True)
+    assert purge.clean(memory.context, day(1))
+    assert "zebulon" not in statistics(memory)
+
+
+@pytest.mark.skipif(ON_CITUS, reason="statistics are those of each node")
+def test_the_names_of_a_relation_that_was_removed_are_cleaned_away(memory: Memory) -> None:
+    for kind in ("feeds", "keeps"):
+        memory.relate("Zebulon", "quokka", kind)
+    memory.rows("analyze relations")
+    assert statistics(memory).count("zebulon") > 1
+    for kind in ("feeds", "keeps"):
+        graph.unrelate(memory.context, Unrelate(source="zebulon", target="quokka", type=kind))
     assert purge.clean(memory.context, day(1))
     assert "zebulon" not in statistics(memory)
 

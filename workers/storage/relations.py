@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 
 from workers.storage.connection import Connection, fetch_all, fetch_one
+from workers.storage.occurrences import NOTE_ERASURE
 
 CHANGED = 1e-3
 """Smallest change of a weight that a pass writes; smaller ones accumulate."""
@@ -186,9 +187,11 @@ def find(
 
 
 def remove(db: Connection, namespace: int, source: str, target: str, kind: str) -> int:
-    """Delete a relation, in each spelling that an earlier version kept apart; return the number of rows."""
-    given = {"namespace": namespace, "source": source, "target": target, "type": kind}
-    return db.execute(REMOVE, given).rowcount
+    """Erase a relation, in each spelling that an earlier version kept apart; return the number of rows."""
+    removed = db.execute(REMOVE, {"namespace": namespace, "source": source, "target": target, "type": kind}).rowcount
+    if removed:
+        db.execute(NOTE_ERASURE, {"namespace": namespace})
+    return removed
 
 
 def among(

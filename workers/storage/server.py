@@ -136,8 +136,8 @@ def last_pass(db: Connection) -> tuple[Any, ...] | None:
     return db.execute(NEWEST_RUN).fetchone()
 
 
-ERASED_FROM = "facts, vectors, signatures, events, occurrences, lexemes, documents, deep"
-"""Tables that have what facts say; PostgreSQL's statistics contain samples of their rows."""
+ERASED_FROM = "facts, vectors, signatures, events, occurrences, lexemes, documents, deep, relations"
+"""Tables that have what facts say, or names; PostgreSQL's statistics contain samples of their rows."""
 
 TABLES = f"{ERASED_FROM}, activity, links, contradictions, likenesses, merged_texts"
 
@@ -153,7 +153,7 @@ CLEARS = "select to_regproc('pg_catalog.pg_clear_attribute_stats') is not null"
 CLEAR = """
     select pg_clear_attribute_stats(schemaname::text, tablename::text, attname::text, inherited)
     from pg_stats
-    where schemaname = current_schema() and (tablename = any(%(tables)s) or starts_with(tablename, 'facts_'))
+    where schemaname = current_schema() and (tablename = any(%(tables)s) or tablename ~ '^(facts|relations)_')
 """
 ANALYZE = f"analyze {ERASED_FROM}"
 
