@@ -89,10 +89,14 @@ def _checked(name: str, settings: "Settings", memory: "Client") -> dict[str, Any
 
 def _unforeseen(error: Exception) -> str:
     """Return what went wrong; tables that are missing are reported by the check of the schema."""
-    from psycopg import errors  # psycopg is slow to load
+    from psycopg import OperationalError, errors  # psycopg is slow to load
+
+    from workers.storage.connection import broken_off
 
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return "cannot be checked without the schema of this version; see above"
+    if isinstance(error, OperationalError | errors.InsufficientPrivilege):
+        return str(broken_off(error))
     return f"{type(error).__name__}: {error}"
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from databases import new_database
 from live_system import ROOT, LiveSystem, eventually
+from psycopg import errors
 from redis.exceptions import ConnectionError as RedisConnectionError
 
+from api.cli.doctor import _unforeseen
 from api.up import servers
 from workers.coordination import signals
 from workers.coordination.redis import clock, open_redis, own_keys
@@ -183,3 +185,11 @@ def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
     assert "run `ebb migrate`" in said
     assert "LINE 1" not in said
     assert said.count("cannot be checked without the schema") == 4
+
+
+def test_a_check_that_postgresql_breaks_off_says_what_to_do() -> None:
+    assert "see `pg_locks`" in _unforeseen(errors.LockNotAvailable("canceling statement due to lock timeout\nLINE 1"))
+    assert _unforeseen(errors.QueryCanceled("too slow.")) == (
+        "PostgreSQL broke this off: too slow. Run the command again."
+    )
+    assert _unforeseen(ValueError("odd")) == "ValueError: odd"

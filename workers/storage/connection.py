@@ -674,6 +674,8 @@ def broken_off(error: psycopg.Error) -> UnavailableError:
         return _not_allowed(error)
     if isinstance(error, psycopg.errors.DiskFull):
         return disk_full(cause_of(error))
+    if isinstance(error, psycopg.errors.LockNotAvailable):
+        return UnavailableError("Another program keeps a table locked: see `pg_locks` in PostgreSQL, and try again.")
     return UnavailableError(f"PostgreSQL broke this off: {cause_of(error)}. Run the command again.")
 
 
