@@ -145,16 +145,9 @@ def _facts(context: Context, namespace: str, given: Sequence[ArchivedFact], now:
 def _note_repeats(context: Context, tenant: int, given: Sequence[ArchivedFact], done: Sequence[Imported]) -> None:
     """Record where facts that others state already were said, too."""
     said = [
-        (
-            outcome.id,
-            one.id,
-            one.fact.session,
-            one.fact.turn,
-            one.fact.role,
-            one.fact.source_date or one.past.created_at,
-        )
-        for one, outcome in zip(given, done, strict=True)
-        if isinstance(outcome, Stored) and outcome.action == "duplicate"
+        (known.id, one.id, one.fact.session, one.fact.turn, one.fact.role, one.fact.source_date or one.past.created_at)
+        for one, known in zip(given, done, strict=True)
+        if isinstance(known, Stored) and known.action == "duplicate"
     ]
     if said:
         with transaction(context.database_url) as db:
