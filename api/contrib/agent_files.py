@@ -210,10 +210,10 @@ def _of_kind(record: Record, names: dict[str, str]) -> Iterator[dict[str, Any]]:
     id_, metadata = record.get("external_id"), record.get("metadata") or None
     match record.get("kind"):
         case "entity":
-            name = names[str(id_)] = str(record.get("name"))
+            name = names[str(id_)] = str(record.get("name") or "")
             if description := record.get("description"):
-                about = {"entity": name, "category": record.get("entity_type"), "metadata": metadata}
-                yield {"id": id_, "text": f"{name}: {description}", **about}
+                about = {"entity": name or None, "category": record.get("entity_type"), "metadata": metadata}
+                yield {"id": id_, "text": f"{name}: {description}" if name else description, **about}
         case "memory":
             yield {"id": id_, "text": record.get("content"), "tags": record.get("categories"), "metadata": metadata}
         case "memory_block":
@@ -238,9 +238,9 @@ def _statement(record: Record, names: Mapping[str, str]) -> dict[str, Any]:
 
     Cognee also exports the edges of nodes without a name: of these only the text remains, and nothing if there is none.
     """
-    subject, thing = (_named(str(ref), names) for ref in (record.get("subject_ref"), record.get("object_ref")))
-    predicate, text = str(record.get("predicate")), record.get("fact_text")
-    about = {"entity": subject, "key": predicate, "value": thing} if subject and thing else {}
+    subject, thing = (_named(str(record.get(name) or ""), names) for name in ("subject_ref", "object_ref"))
+    predicate, text = str(record.get("predicate") or ""), record.get("fact_text")
+    about = {"entity": subject, "key": predicate, "value": thing} if subject and predicate and thing else {}
     if not text and not about:
         return {}
     given = about | {

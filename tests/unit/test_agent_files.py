@@ -154,6 +154,17 @@ def test_edges_of_nodes_without_a_name_are_no_statements() -> None:
     ]
 
 
+def test_a_missing_name_is_not_called_none() -> None:
+    nameless = {"kind": "entity", "external_id": "e", "name": None, "description": "A ferry to Pula."}
+    edges = [
+        {"kind": "fact", "subject_ref": "Ana", "object_ref": None, "predicate": "knows"},
+        {"kind": "fact", "subject_ref": "Ana", "object_ref": "Bonn"},
+        {"kind": "fact", "subject_ref": "e", "object_ref": "Bonn", "predicate": "goes_to"},
+    ]
+    found = facts("cogx", packed({"entities.jsonl": [nameless], "facts.jsonl": edges}))
+    assert [(one["text"], one.get("entity")) for one in found] == [("A ferry to Pula.", None)]
+
+
 def test_an_archive_of_a_later_version_is_refused() -> None:
     assert facts("cogx", packed({**COGX, "manifest.json": [{"cogx_version": "0.2"}]}))
     with pytest.raises(InvalidInputError, match=r"version 1\.0 of COGX"):
