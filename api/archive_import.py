@@ -30,6 +30,7 @@ WINDOW, WINDOW_BYTES = 500, 4 * 1_048_576
 IN_FLIGHT = 4
 SENT_AGAIN = 3
 LONGEST_LINE = 8 * 1_048_576
+GZIP = b"\x1f\x8b"
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
 BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
@@ -249,6 +250,8 @@ def _unframed(line: dict[str, Any] | None, window: Window, number: int) -> dict[
 def _lines(file: BinaryIO) -> Iterator[tuple[bytes | None, int]]:
     """Yield each line with its length in bytes; None instead of a line that is too long."""
     while line := file.readline(LONGEST_LINE):
+        if line.startswith(GZIP):
+            raise InvalidInputError("The file is gzipped; unpack it, such as by `gunzip -c FILE | ebb import -`.")
         length, rest = len(line), line
         while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
             rest = file.readline(LONGEST_LINE)

@@ -2,6 +2,7 @@
 
 import errno
 import fcntl
+import gzip
 import json
 import os
 import subprocess
@@ -131,6 +132,14 @@ def test_a_file_that_is_not_there_is_an_error(live: LiveSystem) -> None:
     done = live.ebb("import", "absent.jsonl", "--json")
     assert done.returncode == 1
     assert "absent.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_gzipped_file_is_refused_with_how_to_unpack_it(live: LiveSystem, tmp_path: Path) -> None:
+    (file := tmp_path / "facts.jsonl.gz").write_bytes(gzip.compress("\n".join(lines(700)).encode()))
+    done = live.ebb("import", str(file))
+    assert done.returncode == 1
+    assert "gunzip -c FILE | ebb import -" in done.stderr
+    assert not done.stdout
 
 
 def test_a_killed_import_continues_and_doubles_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
