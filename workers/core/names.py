@@ -126,10 +126,12 @@ def _stretches(text: str) -> Iterator[str]:
     marks = combining(text)
     befores = [_breaks(text, range(begin - 1, end - 1), marks) for begin, end in chunks]
     ends = [_breaks(text, range(begin + 1, end + 1), marks) for begin, end in chunks]
+    named = [any(map(str.isalnum, text[begin:end])) for begin, end in chunks]
     for count in range(1, LONGEST + 1):
         for first, last in enumerate(range(count - 1, len(chunks))):
-            stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
-            yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
+            if any(named[first : last + 1]):  # a table's rules alone have more stretches than a text has words
+                stretches = (text[before + 1 : end] for before, end in product(befores[first], ends[last]))
+                yield from (" ".join(one.split()) for one in stretches if any(map(str.isalnum, one)))
 
 
 def _within_runs(text: str) -> Iterator[str]:
