@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Edit
 from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from stand_in import Reply, StandIn, drip, failure, raw, serving, silence
 from workers.decay import review
 from workers.decay.review import Progress
 from workers.llm.chat import Chat
-from workers.memory import history
+from workers.memory import edit, history
 from workers.memory.add import Stored
 
 Pairs = Callable[[list[dict[str, Any]]], list[tuple[str, str]]]
@@ -373,6 +374,18 @@ def test_what_is_pinned_while_the_llm_thinks_stays(tidy: Memory, memory: Memory,
 
     def meanwhile(facts: list[dict[str, Any]]) -> list[tuple[str, str]]:
         memory.pin(ids[1], at=10)
+        return second_for_the_first(facts)
+
+    llm.always = naming(meanwhile)
+    assert reviewed(tidy).forgotten == 0
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_what_is_edited_while_the_llm_thinks_stays(tidy: Memory, memory: Memory, llm: StandIn, place: int) -> None:
+    ids = filled(tidy, 3)
+
+    def meanwhile(facts: list[dict[str, Any]]) -> list[tuple[str, str]]:
+        edit.edit(memory.context, Edit(id=ids[place], entity="the other house"), day(10))
         return second_for_the_first(facts)
 
     llm.always = naming(meanwhile)

@@ -50,6 +50,7 @@ LONGEST = 2_000
 
 QUESTION_SECONDS = 20.0
 REASON = "pruned"
+Facts = dict[UUID, VisibleFact]
 DAY = timedelta(days=1)
 
 INSTRUCTIONS = """
@@ -130,7 +131,7 @@ class Progress:
 class Question:
     """The facts of one request by id, those that must stay, and how many of the next facts it covers."""
 
-    facts: dict[UUID, VisibleFact] = field(default_factory=dict)
+    facts: Facts = field(default_factory=dict)
     kept: frozenset[UUID] = frozenset()
     dealt_with: int = 0
 
@@ -146,7 +147,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
         following, question = _next_question(context, tenant, after, now, met)
         found = _ask(context, question)
         met |= {frozenset(pair) for pair in combinations(question.facts, 2)}
-        gone, met_limit = _forget(context, tenant, run, found, now)
+        gone, met_limit = _forget(context, tenant, run, question.facts, found, now)
         ended = question.dealt_with == len(following) < AT_ONCE
         after = None if ended else following[question.dealt_with - 1].id
         done = Progress(done.reviewed + question.dealt_with, done.forgotten + gone, after)
@@ -186,7 +187,7 @@ def _next_question(
     with transaction(context.database_url) as db:
         following = visible.following(db, tenant, KIND, after, now, AT_ONCE)
         near = _related(db, tenant, following, now)
-        dealt_with, together = 0, dict[UUID, VisibleFact]()
+        dealt_with, together = 0, Facts()
         for fact in following:
             others = {id_: other for id_, other in near[fact.id].items() if frozenset((fact.id, id_)) not in met}
             wanted = together | ({fact.id: fact} | others if others and _fits(fact) else {})
@@ -196,14 +197,12 @@ def _next_question(
         return following, Question(together, _exempt(db, tenant, list(together.values())), dealt_with)
 
 
-def _related(
-    db: Connection, tenant: int, facts: Sequence[VisibleFact], now: datetime
-) -> dict[UUID, dict[UUID, VisibleFact]]:
+def _related(db: Connection, tenant: int, facts: Sequence[VisibleFact], now: datetime) -> dict[UUID, Facts]:
     """Return the related facts of each fact, at most as many as fit in one request."""
     pairs = set(signatures.nearest_of_each(db, tenant, [fact.id for fact in facts], NEAREST, MOST_BITS))
     pairs |= {(fact.id, other) for fact in facts for other in _about_the_same(db, tenant, fact)}
     there = visible.among(db, tenant, sorted({other for _, other in pairs}), now)
-    near: dict[UUID, dict[UUID, VisibleFact]] = {fact.id: {} for fact in facts}
+    near: dict[UUID, Facts] = {fact.id: {} for fact in facts}
     for one, two in sorted(pairs):
         if two in there and _fits(there[two]) and len(near[one]) < AT_ONCE - 1:
             near[one][two] = there[two]
@@ -243,12 +242,14 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
         return {}
 
 
-def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Because], now: datetime) -> tuple[int, bool]:
+def _forget(
+    context: Context, tenant: int, run: UUID, shown: Facts, found: Mapping[UUID, Because], now: datetime
+) -> tuple[int, bool]:
     """Forget redundant facts within the limits; return how many, and whether a limit was reached."""
     if not found:
         return 0, False
     with transaction(context.database_url) as db:
-        wanted = _still_needless(db, tenant, found, now)
+        wanted = _still_needless(db, tenant, shown, found, now)
         limits.lock(db, tenant)  # concurrent reviews of a namespace share its daily limit
         left = min(len(wanted), _left_today(context, db, tenant, now))
         granted = take_allowance(context, db, tenant, left, now)
@@ -260,10 +261,12 @@ def _forget(context: Context, tenant: int, run: UUID, found: Mapping[UUID, Becau
     return granted, granted < len(wanted)
 
 
-def _still_needless(db: Connection, tenant: int, found: Mapping[UUID, Because], now: datetime) -> list[UUID]:
-    """Return the facts that may still be forgotten: they and the facts that make them redundant are live."""
+def _still_needless(
+    db: Connection, tenant: int, shown: Facts, found: Mapping[UUID, Because], now: datetime
+) -> list[UUID]:
+    """Return the facts that may still be forgotten: they and what makes them redundant are live, and as shown."""
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)
-    there = visible.among(db, tenant, concerned, now)
+    there = {id_: fact for id_, fact in visible.among(db, tenant, concerned, now).items() if fact == shown[id_]}
     kept = _exempt(db, tenant, list(there.values()))
     return [id_ for id_, because in found.items() if id_ in there and because.of in there and id_ not in kept]
