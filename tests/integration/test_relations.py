@@ -255,6 +255,11 @@ def test_small_steps_are_counted_when_they_have_added_up(memory: Memory) -> None
     assert memory.value("select weight from relations") == pytest.approx(0.025, abs=1e-3)
 
 
+def test_what_falls_below_the_minimum_in_small_steps_is_counted_once(memory: Memory) -> None:
+    relate(memory)
+    assert sum(passed(memory, at / 4).newly_below for at in range(1150, 1250)) == 1
+
+
 def test_a_pass_goes_on_batch_by_batch(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "BATCH", 3)
     for place in range(10):

@@ -76,7 +76,8 @@ EXAMINE = """
     )
     select count(*) as processed, count(*) filter (where not pinned and abs(weight - was) > %(changed)s) as decayed,
         count(*) filter (where weight < %(minimum)s) as below_minimum,
-        count(*) filter (where weight < %(minimum)s and was >= %(minimum)s) as newly_below,
+        count(*) filter (where weight < %(minimum)s and was >= %(minimum)s and was - weight > %(changed)s)
+            as newly_below,
         count(*) filter (where pinned) as pinned,
         (select array[namespace, id] from batch order by namespace desc, id desc limit 1) as last
     from batch
