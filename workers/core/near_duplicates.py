@@ -1,8 +1,8 @@
 """Near-duplicates: facts that state the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly reflect a figure, a name, a "not", or the order of subject and object, so texts that differ in one of
-those are never near-duplicates, however similar. A word that is no common English one may be any of these, in its
-language: texts in other languages are near-duplicates only if they have the same words.
+Vectors hardly reflect a figure, a name, a "not", a case-sensitive word, or the order of subject and object, so texts
+that differ in one of those are never near-duplicates, however similar. A word that is no common English one may be any
+of these, in its language: texts in other languages are near-duplicates only if they have the same words.
 """
 
 import re
@@ -19,7 +19,7 @@ from workers.core import signature
 from workers.core.arrays import Bytes, Floats, Ints, Vectors
 from workers.core.fidelity import pool
 from workers.core.summary import ENGLISH_STOP_WORDS, stems
-from workers.core.text import with_plain_digits, words
+from workers.core.text import CLOSING, OPENING, case_matters, with_plain_digits, words
 
 ALIKE = 0.92
 """Least cosine of near-duplicates."""
@@ -32,6 +32,8 @@ FIRST = 10
 
 WORD = re.compile(r"\w+")
 FIGURE = re.compile(r"\d+")
+ASCII_RUN = re.compile("[!-~]+")
+SIGN = re.compile(r"[\d<>=]")
 SHORT_NOT = re.compile(r"n['\u2019]t\b")
 SENTENCE_ENDS = (".", "!", "?", ":")
 
@@ -60,6 +62,7 @@ class Wording:
     order: tuple[str, ...]
     figures: tuple[str, ...]
     names: frozenset[str]
+    exact: frozenset[str]
 
 
 def wording(text: str) -> Wording:
@@ -67,16 +70,17 @@ def wording(text: str) -> Wording:
     text = with_plain_digits(unicodedata.normalize("NFC", text))
     said = words(SHORT_NOT.sub(" not", text.lower()))
     order = tuple(word for word in said if word not in ENGLISH_STOP_WORDS)
-    return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text))
+    return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text), _exact(text))
 
 
 def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
-    """Return whether two texts differ in a figure, a negation, a name, the order of shared words, or an unknown word.
+    """Return whether two texts differ in a figure, a negation, a name, a sign, the order of words, or an unknown word.
 
     `common` are the English words that may differ, beside stop words: other forms of them may differ too.
     """
     return (
         one.figures != two.figures
+        or one.exact != two.exact
         or _decide(one.words ^ two.words, common)
         or not (one.names <= two.words and two.names <= one.words)
         or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
@@ -99,6 +103,12 @@ def _names(text: str) -> frozenset[str]:
         if word[0].isupper() and not (begins and word.lower() in ENGLISH_STOP_WORDS):
             names.add(word.lower())
     return frozenset(names)
+
+
+def _exact(text: str) -> frozenset[str]:
+    """Return the words in which case or signs matter, as passwords, options and "-5", without punctuation."""
+    found = [word for word in ASCII_RUN.findall(text) if SIGN.search(word) or case_matters(word)]
+    return frozenset(word.rstrip(CLOSING).lstrip(OPENING) or word for word in found)
 
 
 def nearest(own: Bytes, others: Bytes, most: int) -> tuple[Ints, Ints, Ints]:
@@ -135,9 +145,7 @@ def _as_words(signatures: Bytes) -> NDArray[np.uint64]:
 
 
 def cosines(ones: Vectors, twos: Vectors) -> Floats:
-    """Return the cosine of each of n pairs of rows; longer vectors are pooled to the dims of the shorter."""
-    if ones.shape[1] < twos.shape[1]:
-        ones, twos = twos, ones
+    """Return the cosine of each of n pairs of rows; `ones`, which may be longer, are pooled to the dims of `twos`."""
     ones = pool(ones, ones.shape[1] // twos.shape[1])
     lengths = np.linalg.norm(ones, axis=1) * np.linalg.norm(twos, axis=1)
     products = np.einsum("ij,ij->i", ones, twos)

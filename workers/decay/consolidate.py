@@ -320,8 +320,6 @@ def _nearest_of_each(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[P
 
 def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair, float]:
     """Return the near-duplicates among pairs, with their cosines."""
-    if not candidates:
-        return {}
     related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
     texts = facts.texts(db, tenant, list({*chain.from_iterable(related)}))
     said = {id_: alike.wording(text) for id_, text in texts.items()}
