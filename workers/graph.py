@@ -1,6 +1,5 @@
 """The two graphs: links between facts, and relations between entities."""
 
-from dataclasses import asdict
 from datetime import datetime
 from math import inf
 from time import monotonic
@@ -161,10 +160,9 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
     return {"facts": shown_facts, "links": list(shown.values()), "total": total}
 
 
-def _plain(link: Any) -> dict[str, Any]:
+def _plain(link: links.Link) -> dict[str, Any]:
     """Return a link as JSON, without its creation time."""
-    said = {name: value for name, value in asdict(link).items() if name != "created_at"}
-    return {name: str(value) if isinstance(value, UUID) else value for name, value in said.items()}
+    return {"source": str(link.source), "target": str(link.target), "type": link.type, "strength": link.strength}
 
 
 def relate(context: Context, asked: Relate, now: datetime) -> Edge:

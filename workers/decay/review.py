@@ -11,11 +11,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from workers.context import Context
 from workers.coordination import idempotency
+from workers.decay.consolidate import KIND
 from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement, StrictAnswer
@@ -29,9 +30,6 @@ if TYPE_CHECKING:
     from workers.llm.chat import Chat
 
 log = logging.getLogger(__name__)
-
-KIND = "semantic"
-"""Only semantic facts: episodes describe the past, and chunks mirror files."""
 
 AT_ONCE = 40
 """Facts in one request."""
@@ -50,8 +48,8 @@ LONGEST = 2_000
 
 QUESTION_SECONDS = 20.0
 REASON = "pruned"
-Facts = dict[UUID, VisibleFact]
-DAY = timedelta(days=1)
+Facts: TypeAlias = dict[UUID, VisibleFact]
+Found: TypeAlias = Mapping[UUID, "Because"]
 
 INSTRUCTIONS = """
 You keep the memory of an agent tidy. You are given facts that it remembers. Name those that it can forget because of
@@ -172,7 +170,7 @@ def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | 
 
 def _left_today(context: Context, db: Connection, tenant: int, now: datetime) -> int:
     """Return how many facts reviews may still forget within 24 hours; the limit is at least one, unless it is 0."""
-    share, before = context.settings.prune_limit, events.pruned_since(db, tenant, now - DAY)
+    share, before = context.settings.prune_limit, events.pruned_since(db, tenant, now - timedelta(days=1))
     there = visible.count(db, tenant, KIND, now) + before
     return max(max(int(share * there), 1) - before, 0) if share else 0
 
@@ -242,9 +240,7 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
         return {}
 
 
-def _forget(
-    context: Context, tenant: int, run: UUID, shown: Facts, found: Mapping[UUID, Because], now: datetime
-) -> tuple[int, bool]:
+def _forget(context: Context, tenant: int, run: UUID, shown: Facts, found: Found, now: datetime) -> tuple[int, bool]:
     """Forget redundant facts within the limits; return how many, and whether a limit was reached."""
     if not found:
         return 0, False
@@ -261,9 +257,7 @@ def _forget(
     return granted, granted < len(wanted)
 
 
-def _still_needless(
-    db: Connection, tenant: int, shown: Facts, found: Mapping[UUID, Because], now: datetime
-) -> list[UUID]:
+def _still_needless(db: Connection, tenant: int, shown: Facts, found: Found, now: datetime) -> list[UUID]:
     """Return the facts that may still be forgotten: they and what makes them redundant are live, and as shown."""
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)

@@ -54,7 +54,8 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
             return [], None
         stems = words.of_query(db, asked.namespace, asked.entity) if scope.looks_back else []
         found = entities.visible(db, tenant.id, asked.entity, asked.key, [term.lexeme for term in stems], scope)
-        believed = _confidence(found, scope.as_of or began)
+        at = (scope.as_of or began).timestamp()
+        believed = confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], at)
         left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
         page = left[: asked.limit]
         ids = found["id"][page].tolist()
@@ -71,10 +72,6 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     ]
     is_last = len(page) == len(left)
     return results, None if is_last else cursors.following(Cursor(began, *_key(found[page[-1]], believed[page[-1]])))
-
-
-def _confidence(found: NDArray[np.void], at: datetime) -> Floats:
-    return confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], at.timestamp())
 
 
 def _order(found: NDArray[np.void], believed: Floats) -> list[int]:
