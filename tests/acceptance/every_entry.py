@@ -33,7 +33,7 @@ def store(memory: Memory) -> Iterator[tuple[Answer, list[str]]]:
         for one in stored.results:
             texts = [one.error[one.index :]] if isinstance(one, Rejected) else [one.action, *one.changed, *one.ignored]
             yield stored, texts
-    alike = [{"text": f"The green tea is in the tin box on the {place} of the kitchen."} for place in ("top", "left")]
+    alike = [{"text": f"The green tea {verb} in the tin box on the left of the kitchen."} for verb in ("is", "was")]
     yield memory.store_many(alike), []
     episode: dict[str, Any] = {"kind": "episodic", "session": "visit", "turn": 1}
     memory.store("Mira opened the door.", durability="persistent", **episode)

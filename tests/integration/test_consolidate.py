@@ -458,7 +458,7 @@ def test_repeating_a_merge_changes_nothing(memory: Memory) -> None:
 def test_many_that_merge_at_once_merge_each_fact_once(memory: Memory) -> None:
     memory = memory.having(forget_limit=1.0)
     for number in range(20):
-        facts = [f"Guest {number} moved {how} the attic and rents it from Mira" for how in ("to", "into")]
+        facts = [f"Guest {number} {how} the attic and rents it from Mira" for how in ("moved to", "has moved to")]
         memory.store(*[{"text": text, "confidence": 0.5} for text in facts])
     with ThreadPoolExecutor(4) as pool:
         done = list(pool.map(lambda _: merge(memory), range(4)))
@@ -474,12 +474,12 @@ def test_many_that_compare_while_others_store_miss_no_pair(memory: Memory) -> No
     def stored_and_compared(how: str) -> None:
         for begin in range(0, 30, 10):
             numbers = range(begin, begin + 10)
-            memory.store(*[f"Guest {number} moved {how} the attic and rents it from Mira" for number in numbers])
+            memory.store(*[f"Guest {number} {how} the attic and rents it from Mira" for number in numbers])
             compared(memory)
 
     memory.add("Tea at four.")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(stored_and_compared, ["to", "into", "up to", "on to"]))
+        list(pool.map(stored_and_compared, ["moved to", "has moved to", "had moved to", "moved up to"]))
     pairs = memory.rows("select fact, other from likenesses")
     compared(memory)
     assert memory.rows("select fact, other from likenesses") == pairs
@@ -512,8 +512,8 @@ def test_a_fact_that_comes_back_is_compared_with_what_was_stored_meanwhile(memor
 
 
 def rumours(memory: Memory, count: int) -> None:
-    for how in ("to", "into"):
-        memory.store(*[f"Guest {number} moved {how} the attic and rents it from Mira" for number in range(count)])
+    for how in ("moved to", "has moved to"):
+        memory.store(*[f"Guest {number} {how} the attic and rents it from Mira" for number in range(count)])
 
 
 def test_merging_counts_towards_the_forget_limit_and_stops_there(memory: Memory) -> None:

@@ -1,8 +1,9 @@
 """Near-duplicates: facts that state the same in nearly the same words, and which one of them is kept.
 
-Vectors hardly reflect a figure, a name, a "not", a case-sensitive word, or the order of subject and object, so texts
-that differ in one of those are never near-duplicates, however similar. A word that is no common English one may be any
-of these, in its language: texts in other languages are near-duplicates only if they have the same words.
+Vectors hardly reflect a figure, a name, a "not", a case-sensitive word, a word in place of another, or the order of
+subject and object, so texts that differ in one of those are never near-duplicates, however similar. A word that is no
+common English one may be any of these, in its language: texts in other languages are near-duplicates only if they have
+the same words.
 """
 
 import re
@@ -49,17 +50,27 @@ NUMERALS = {
 OF_OTHER_LANGUAGES = {"non", "once", "fire", "due"}
 """Negations and numerals of Italian, Spanish and Danish that are common English words too."""
 
-DECISIVE = NEGATIONS | NUMERALS | OF_OTHER_LANGUAGES
-SAY_LITTLE = ENGLISH_STOP_WORDS | {"s", "d", "m", "ll", "re", "ve"}
-"""Stop words, and what is after the apostrophe of other words."""
+QUALIFIERS = {"used", "former", "formerly", "almost", "only", "if", "unless", "except", "maybe", "perhaps"}
+DECISIVE = NEGATIONS | NUMERALS | OF_OTHER_LANGUAGES | QUALIFIERS
+AFTER_APOSTROPHES = {"s", "d", "m", "ll", "re", "ve"}
+SAY_LITTLE = ENGLISH_STOP_WORDS | AFTER_APOSTROPHES
+SAY_NOTHING = AFTER_APOSTROPHES | {
+    "a", "an", "the", "and", "also", "that", "is", "are", "am", "was", "were", "be", "been", "being", "has", "have",
+    "had",
+}  # fmt: skip
+"""Words that may stand for each other in two near-duplicates, and in any order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A text's words, its less common ones in order, and what distinguishes it from texts with similar vectors."""
+    """A text's words, its less common ones in order, and what distinguishes it from texts with similar vectors.
+
+    `sequence` has all its words in order that say anything.
+    """
 
     words: frozenset[str]
     order: tuple[str, ...]
+    sequence: tuple[str, ...]
     figures: tuple[str, ...]
     names: frozenset[str]
     exact: frozenset[str]
@@ -70,12 +81,14 @@ def wording(text: str) -> Wording:
     text = with_plain_digits(unicodedata.normalize("NFC", text))
     said = words(SHORT_NOT.sub(" not", text.lower()))
     order = tuple(word for word in said if word not in ENGLISH_STOP_WORDS)
-    return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text), _exact(text))
+    sequence = tuple(word for word in said if word not in SAY_NOTHING)
+    return Wording(frozenset(said), order, sequence, tuple(sorted(FIGURE.findall(text))), _names(text), _exact(text))
 
 
 def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
     """Return whether two texts differ in a figure, a negation, a name, a sign, the order of words, or an unknown word.
 
+    They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after".
     `common` are the English words that may differ, beside stop words: other forms of them may differ too.
     """
     return (
@@ -83,8 +96,15 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
         or one.exact != two.exact
         or _decide(one.words ^ two.words, common)
         or not (one.names <= two.words and two.names <= one.words)
-        or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
+        or [word for word in one.sequence if word in two.words] != [word for word in two.sequence if word in one.words]
+        or _replace(one.words - two.words - SAY_NOTHING, two.words - one.words - SAY_NOTHING)
     )
+
+
+def _replace(own: frozenset[str], others: frozenset[str]) -> bool:
+    """Return whether each of two texts has words that the other lacks in any form."""
+    mine, theirs = {*stems([*own])}, {*stems([*others])}
+    return not (mine <= theirs or theirs <= mine)
 
 
 def _decide(differing: frozenset[str], common: Collection[str]) -> bool:
