@@ -63,26 +63,21 @@ SAY_NOTHING = AFTER_APOSTROPHES | {
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A text's words, its less common ones in order, and what distinguishes it from texts with similar vectors.
-
-    `sequence` has all its words in order that say anything.
-    """
+    """A text's words, in order those that say anything, and what distinguishes it from texts with similar vectors."""
 
     words: frozenset[str]
     order: tuple[str, ...]
-    sequence: tuple[str, ...]
     figures: tuple[str, ...]
     names: frozenset[str]
     exact: frozenset[str]
 
 
 def wording(text: str) -> Wording:
-    """Return the wording of a text: words in lower case, uncommon words in order, figures and names."""
+    """Return the wording of a text, in lower case except for `exact`."""
     text = with_plain_digits(unicodedata.normalize("NFC", text))
     said = words(SHORT_NOT.sub(" not", text.lower()))
-    order = tuple(word for word in said if word not in ENGLISH_STOP_WORDS)
-    sequence = tuple(word for word in said if word not in SAY_NOTHING)
-    return Wording(frozenset(said), order, sequence, tuple(sorted(FIGURE.findall(text))), _names(text), _exact(text))
+    order = tuple(word for word in said if word not in SAY_NOTHING)
+    return Wording(frozenset(said), order, tuple(sorted(FIGURE.findall(text))), _names(text), _exact(text))
 
 
 def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
@@ -96,7 +91,7 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
         or one.exact != two.exact
         or _decide(one.words ^ two.words, common)
         or not (one.names <= two.words and two.names <= one.words)
-        or [word for word in one.sequence if word in two.words] != [word for word in two.sequence if word in one.words]
+        or [word for word in one.order if word in two.words] != [word for word in two.order if word in one.words]
         or _replace(one.words - two.words - SAY_NOTHING, two.words - one.words - SAY_NOTHING)
     )
 

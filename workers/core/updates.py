@@ -16,6 +16,7 @@ import numpy as np
 
 from workers.core.arrays import Bools, Floats
 from workers.core.near_duplicates import wording
+from workers.core.summary import ENGLISH_STOP_WORDS
 from workers.core.text import with_plain_digits
 
 ASKS_FOR_A_VALUE = re.compile(
@@ -259,7 +260,7 @@ def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return the informative words of a text, and its figures and names, in lower case."""
     read = wording(SAYS_A_CHANGE.sub(" ", text))
     values = read.names | frozenset(read.figures)
-    return frozenset(read.order) - values, values
+    return read.words - ENGLISH_STOP_WORDS - values, values
 
 
 @dataclass(frozen=True, slots=True)
