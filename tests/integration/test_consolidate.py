@@ -511,6 +511,16 @@ def test_a_fact_that_comes_back_is_compared_with_what_was_stored_meanwhile(memor
     assert names(near_duplicates(memory, at=3)) == [(first, {second})]
 
 
+def test_pairs_of_earlier_versions_that_differ_are_not_merged(memory: Memory) -> None:
+    facts = [memory.add(f"The user {how} dark chocolate in the afternoon") for how in ("likes", "hates")]
+    compared(memory)
+    memory.rows(
+        "insert into likenesses (namespace, fact, other, similarity, found_at) values (1, %s, %s, 0.95, now())",
+        *sorted(facts),
+    )
+    assert merge(memory) == Merged()
+
+
 def rumours(memory: Memory, count: int) -> None:
     for how in ("moved to", "has moved to"):
         memory.store(*[f"Guest {number} {how} the attic and rents it from Mira" for number in range(count)])

@@ -172,7 +172,7 @@ def _unchanged(db: Connection, tenant: int, groups: Sequence[Group], now: dateti
     """Return the groups without facts that were forgotten, pinned, edited or set apart before they were locked."""
     there = duplicate_pairs.members(db, tenant, [member.id for group in groups for member in _members(group)], now)
     pairs = [(group.keep.id, one.id) for group in groups for one, _ in group.merge]
-    same = set(duplicate_pairs.about_the_same(db, tenant, pairs, KIND))
+    same = set(_saying_the_same(db, tenant, pairs))  # earlier versions found pairs that differ
     left = [
         Group(
             there[group.keep.id],
@@ -320,14 +320,18 @@ def _nearest_of_each(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[P
 
 def _alike(db: Connection, tenant: int, candidates: Sequence[Pair]) -> dict[Pair, float]:
     """Return the near-duplicates among pairs, with their cosines."""
-    related = duplicate_pairs.about_the_same(db, tenant, candidates, KIND)
+    found = _similarities(db, tenant, _saying_the_same(db, tenant, candidates))
+    return {pair: cosine for pair, cosine in found.items() if cosine >= alike.ALIKE}
+
+
+def _saying_the_same(db: Connection, tenant: int, pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs of live facts about the same whose wordings do not differ."""
+    related = duplicate_pairs.about_the_same(db, tenant, pairs, KIND)
     texts = facts.texts(db, tenant, list({*chain.from_iterable(related)}))
     said = {id_: alike.wording(text) for id_, text in texts.items()}
     there = [pair for pair in related if said.keys() >= set(pair)]  # others were forgotten just now
     common = packing.frequent_words()
-    same = [(one, two) for one, two in there if not alike.differ(said[one], said[two], common)]
-    found = _similarities(db, tenant, same)
-    return {pair: cosine for pair, cosine in found.items() if cosine >= alike.ALIKE}
+    return [(one, two) for one, two in there if not alike.differ(said[one], said[two], common)]
 
 
 def _similarities(db: Connection, tenant: int, pairs: Sequence[Pair]) -> dict[Pair, float]:
