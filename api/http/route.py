@@ -88,15 +88,12 @@ class Route(APIRoute):
                     given = parse(body) if small else await to_thread.run_sync(parse, body, limiter=limits[1])
                 return await answer(_Read(request, body, given) if parse else request)
 
-        async def checked(request: Request) -> Response:
-            late = _Deadline(request)
-            turns = await late.within(identified(request))
-            body = await _body(request) if parse else b""
-            return await late.within(in_turn(request, turns, body))
-
         async def answered(request: Request) -> Response:
             with until_stopped(request):
-                return await checked(request)
+                late = _Deadline(request)
+                turns = await late.within(identified(request))
+                body = await _body(request, taken=parse is not None)
+                return await late.within(in_turn(request, turns, body))
 
         return answered
 
@@ -168,18 +165,21 @@ def _identify(request: Request) -> None:
         request.state.caller = replace(who, scopes=who.scopes - {"write"})
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, *, taken: bool) -> bytes:
     """Return the body of a request.
 
     Raises:
-        HTTPException: it is compressed.
+        HTTPException: it is compressed, or not taken: if a filter in it were ignored, more facts would match.
     """
-    if (coding := request.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
+    body = await request.body()
+    if not taken and body.strip() not in (b"", b"{}"):
+        raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, "body: is not taken here; give parameters in the query.")
+    if body and (coding := request.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
         raise HTTPException(
             HTTPStatus.UNPROCESSABLE_ENTITY,
             f"body: was not read, for its Content-Encoding is {show(coding)}; send it uncompressed.",
         )
-    return await request.body()
+    return body
 
 
 def _is_json(request: Request) -> bool:
