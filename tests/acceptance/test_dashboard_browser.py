@@ -293,6 +293,15 @@ def test_charts_follow_the_window_and_the_colour_scheme(browser: "Browser", url:
             tab.wait_for_timeout(20)  # wait_for_function polls by eval, which the page's content security policy blocks
 
 
+def test_the_marks_of_a_count_are_whole_numbers(browser: "Browser", url: str, live: LiveSystem) -> None:
+    name = f"marks-{uuid4()}"
+    with live.client(name) as memory:
+        memory.store_many([{"text": f"Barge {number} is here.", "salience": 0.9} for number in range(13)])
+    with looking(browser, url, headers={"X-Ebb-Namespace": name}) as tab:
+        tab.goto("/dashboard/forecast")
+        assert tab.evaluate("document.querySelector('figure').chart.axes[1]._values") == ["0", "5", "10"]
+
+
 @pytest.fixture(scope="module")
 def client(url: str) -> Iterator[httpx2.Client]:
     with httpx2.Client(base_url=url, timeout=None) as client:

@@ -70,6 +70,8 @@
   const dates = (more) => axis({ space: 80, values: instants, ...more });
   const whole = (value) => value == null ? "–" : value.toLocaleString(undefined, { maximumFractionDigits: 2 });
   const short = new Intl.NumberFormat([], { notation: "compact" });
+  const increments = [...Array(12).keys()].flatMap((power) => [1, 2, 5].map((step) => step * 10 ** power));
+  const counts = () => axis({ size: 48, incrs: increments, values: (_, splits) => splits.map((one) => short.format(one)) });
   const plain = { drag: { x: false, y: false, setScale: false }, points: { size: 7 } };
 
   const base = (figure, height) => ({
@@ -98,7 +100,7 @@
       ...base(figure, 240),
       series: [{ label: "when", value: (_, at) => at == null ? "now" : clock.format(at * 1000) }, ...series],
       scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [dates(), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+      axes: [dates(), counts()],
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
@@ -195,7 +197,7 @@
       ...base(figure, 260),
       series: [{ label: "until", value: (_, at) => at == null ? "all" : day.format(at * 1000) }, ...series],
       scales: { x: { range: (_, first, last) => [first - gap / 2, last + gap / 2] }, y: { range: (_, __, most) => [0, Math.max(most * 1.08, 4)] } },
-      axes: [dates(), axis({ size: 48, values: (_, splits) => splits.map((one) => short.format(one)) })],
+      axes: [dates(), counts()],
     }, [content.at, ...order.map((i) => stacked[i])], figure);
   };
 
