@@ -346,14 +346,14 @@ def _outbox(url: str, memory: "Client") -> str:
 
 
 def _workers(settings: "Settings", memory: "Client") -> str:
-    answering = memory.workers()
+    lanes = {"recall", "store", "maintenance"}  # workers of other programs may share this Redis
+    answering = {name: own for name, queues in memory.workers().items() if (own := lanes & {*queues})}
     if others := _other_databases(settings, memory):
         raise UnavailableError(
             f"some use {' and '.join(others)}, and EBB_DATABASE_URL leads to another database: each stores in its own "
             "what it takes from Redis. Stop the workers that do not belong here, or correct the addresses."
         )
-    missing = {"recall", "store", "maintenance"} - {queue for queues in answering.values() for queue in queues}
-    if missing:
+    if missing := lanes.difference(*answering.values()):
         raise UnavailableError(f"no worker serves {', '.join(sorted(missing))}; run `ebb up`, or start one.")
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 

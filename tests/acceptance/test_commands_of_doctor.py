@@ -7,6 +7,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from databases import new_database
@@ -14,7 +16,7 @@ from live_system import ROOT, LiveSystem, eventually
 from psycopg import errors
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from api.cli.doctor import _unforeseen
+from api.cli import doctor
 from api.up import servers
 from workers.coordination import signals
 from workers.coordination.redis import clock, open_redis, own_keys
@@ -62,6 +64,13 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     assert diagnosis.returncode == 1
     assert "no worker serves maintenance" in diagnosis.stdout
     assert "Facts were not examined" in diagnosis.stdout
+
+
+def test_the_doctor_counts_no_workers_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"celery@a": ["tutor"], "worker@a": ["recall", "store"], "maintenance@a": ["maintenance"]}
+    memory: Any = SimpleNamespace(workers=lambda: found)
+    monkeypatch.setattr(doctor, "_other_databases", lambda *_: [])
+    assert doctor._workers(memory, memory) == "2 answer: maintenance@a, worker@a"
 
 
 def test_a_long_command_says_that_it_waits_for_a_worker(idle: LiveSystem) -> None:
@@ -188,8 +197,8 @@ def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
 
 
 def test_a_check_that_postgresql_breaks_off_says_what_to_do() -> None:
-    assert "see `pg_locks`" in _unforeseen(errors.LockNotAvailable("canceling statement due to lock timeout\nLINE 1"))
-    assert _unforeseen(errors.QueryCanceled("too slow.")) == (
+    assert "see `pg_locks`" in doctor._unforeseen(errors.LockNotAvailable("canceling statement due to lock timeout\nLINE 1"))
+    assert doctor._unforeseen(errors.QueryCanceled("too slow.")) == (
         "PostgreSQL broke this off: too slow. Run the command again."
     )
-    assert _unforeseen(ValueError("odd")) == "ValueError: odd"
+    assert doctor._unforeseen(ValueError("odd")) == "ValueError: odd"
