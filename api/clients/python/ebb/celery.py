@@ -22,7 +22,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own.
 
     Raises:
-        ValueError: the URL is not supported, or the app has none, or a prefix for its keys in Redis.
+        ValueError: the URL is not supported, or the app has none, a prefix for its keys, or results that are not JSON.
     """
     address = redis_url or app.conf.broker_url
     if address is None or isinstance(address, list | tuple):
@@ -30,14 +30,14 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     for options in (app.conf.broker_transport_options, app.conf.result_backend_transport_options):
         if options.get("global_keyprefix"):
             raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
+    if app.conf.result_serializer != JSON:
+        raise ValueError(f"The app reads results as {app.conf.result_serializer}, those of Ebb too; make a second app.")
     routes = app.conf.task_routes or ()
     # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
     for name, value in celery_configuration(address).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
-    accepted = app.conf.result_accept_content or app.conf.accept_content
-    if JSON not in accepted:
-        app.conf.result_accept_content = [*accepted, JSON]
+    app.conf.result_accept_content = [*(app.conf.result_accept_content or app.conf.accept_content), JSON]
 
 
 def route(name: str, *_: Any, **__: Any) -> dict[str, str] | None:
