@@ -112,7 +112,7 @@ def test_a_folder_is_not_mistaken_for_another_or_for_empty(
     for file in moved.rglob("*.md"):
         file.unlink()
     emptied = index(live, moved, namespace, "--as", "memory", code=1)
-    assert "although 2 are indexed: nothing was removed" in emptied["error"]["message"]
+    assert "(indexed: 2), and nothing was removed" in emptied["error"]["message"]
     assert index(live, moved, namespace, "--as", "memory", "--empty")["files"]["removed"] == 2
     assert sources(live, namespace) == ["second/x.md"]
 

@@ -289,7 +289,7 @@ class Indexer:
         found = listing(self._folder)
         if known and not (found.files or found.failed or empty):
             raise InvalidInputError(
-                f"{self._folder.root} holds no Markdown file any more, although {len(known)} are indexed: nothing was "
+                f"{self._folder.root} holds no Markdown file any more (indexed: {len(known)}), and nothing was "
                 "removed. If they are gone for good, say so with `ebb index --empty`."
             )
         done = Sync(skipped=found.skipped, failed=found.failed)
