@@ -172,7 +172,7 @@ async def _body(request: Request, *, taken: bool) -> bytes:
         HTTPException: it is compressed, or not taken: if a filter in it were ignored, more facts would match.
     """
     body = await request.body()
-    if not taken and body.strip() not in (b"", b"{}"):
+    if not taken and body.strip() not in (b"", b"{}", b"null"):
         raise HTTPException(HTTPStatus.UNPROCESSABLE_ENTITY, "body: is not taken here; give parameters in the query.")
     if body and (coding := request.headers.get("content-encoding", "").strip().lower()) not in ("", "identity"):
         raise HTTPException(

@@ -197,7 +197,8 @@ def test_the_doctor_does_not_show_statements_where_the_schema_is_missing(
 
 
 def test_a_check_that_postgresql_breaks_off_says_what_to_do() -> None:
-    assert "see `pg_locks`" in doctor._unforeseen(errors.LockNotAvailable("canceling statement due to lock timeout\nLINE 1"))
+    locked = errors.LockNotAvailable("canceling statement due to lock timeout\nLINE 1")
+    assert "see `pg_locks`" in doctor._unforeseen(locked)
     assert doctor._unforeseen(errors.QueryCanceled("too slow.")) == (
         "PostgreSQL broke this off: too slow. Run the command again."
     )
