@@ -166,6 +166,19 @@ def test_imported_entries_with_wrong_numbers_break_neither_history_nor_use(
     ]
 
 
+def test_imported_uses_of_thousands_of_years_until_a_future_instant_break_neither_history_nor_use(
+    memory: Memory,
+) -> None:
+    memory.add("Tea at four.")
+    (line,) = memory.archive()
+    noted = [{"at": "9999-12-01T00:00:00Z", "what": "reinforced", "details": {"times": 3, "seconds": 3.1e11}}]
+    id_, clocked = uuid4(), memory.having(time_travel=False)
+
+    assert clocked.import_records([line | {"id": str(id_), "text": "Cake.", "events": noted}], at=1) == ["added"]
+    clocked.reinforce(id_, at=2)
+    assert [one.details.get("times") for one in history_of(clocked, id_, 3).events] == [None, 4]
+
+
 def test_seconds_of_other_events_are_no_time_of_uses(memory: Memory) -> None:
     id_ = memory.add("Tea at four.")
     insert = "insert into events (namespace, fact, at, what, details) select namespace, id, %s, %s, %s from facts"

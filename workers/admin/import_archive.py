@@ -40,6 +40,7 @@ from workers.validation.archived import (
     ArchivedOccurrence,
     ArchivedRelation,
     ArchivedWish,
+    Event,
     Record,
 )
 from workers.validation.facts import digest
@@ -110,7 +111,7 @@ def _not_after(record: Record, latest: datetime) -> Record:
     if isinstance(record, ArchivedFact):
         past = record.past
         done = {name: min(at, latest) for name in DONE if (at := getattr(past, name)) is not None}
-        events = [one.model_copy(update={"at": min(one.at, latest)}) for one in past.events]
+        events = [Event(at=min(one.at, latest), what=one.what, details=one.details) for one in past.events]
         used = {name: min(at, latest) for name in USED if (at := getattr(past.state, name)) is not None}
         state = past.state.model_copy(update=used)
         return replace(record, past=past.model_copy(update={**done, "state": state, "events": events}))
