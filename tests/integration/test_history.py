@@ -94,6 +94,15 @@ def test_a_fact_that_is_kept_later_says_when_it_superseded_the_other(memory: Mem
     ]  # fmt: skip
 
 
+def test_a_supersession_that_was_undone_keeps_its_instant_beside_the_next_one(memory: Memory) -> None:
+    older, newer = memory.add("Tea at four."), memory.add("Tea at five.", at=1)
+    for began in (3, 5):
+        supersede.keep(memory.context, "default", newer, [older], day(began))
+        memory.restore(older, at=began + 1)
+    undone = [("superseded another", 3), ("supersession undone", 4), ("superseded another", 5)]
+    assert memory.history(newer, at=7) == [("stored", 1), *undone, ("supersession undone", 6)]
+
+
 @pytest.mark.parametrize("by_storing", [False, True])
 def test_a_fact_says_of_each_fact_that_it_superseded_it(memory: Memory, *, by_storing: bool) -> None:
     first, second, newer = (memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six"))

@@ -106,9 +106,8 @@ def _linked(id_: UUID, link: Link) -> Event:
 def _columns(account: Account, before: Mapping[str, Any]) -> Iterator[Event]:
     """Yield the events that follow from the fact's columns: stored, superseded and recalled."""
     yield _event(account.created_at, "stored", _stated(account, before))
-    if account.supersedes_id is not None:
-        at = account.superseded_another_at or account.created_at
-        yield _event(at, "superseded another", {"id": str(account.supersedes_id)})
+    if account.supersedes_id is not None and account.superseded_another_at is not None:
+        yield _event(account.superseded_another_at, "superseded another", {"id": str(account.supersedes_id)})
     if account.superseded_at is not None:
         by = account.superseded_by
         yield _event(account.superseded_at, "superseded", {"by": str(by)} if by else {})

@@ -150,12 +150,17 @@ STATE = """case
 ACCOUNT = f"""
     select text, source, role, content_salience, created_at,
         supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
-        (
+        coalesce((
             select older.superseded_at
             from facts as older
             where older.namespace = facts.namespace
                 and older.id = facts.supersedes_id and older.superseded_by = facts.id
-        ) as superseded_another_at,
+        ), (
+            select created_at where not exists (
+                select from events where events.namespace = facts.namespace and events.fact = facts.id
+                    and what = 'superseded another' and details ->> 'id' = supersedes_id::text
+            )
+        )) as superseded_another_at,
         {STATE},
         coalesce(pinned_until > %(now)s, false) as pinned,
         case when pinned_until > %(now)s and isfinite(pinned_until) then pinned_until end as pinned_until

@@ -92,9 +92,13 @@ REOPEN = f"""
             'reason', case when superseded_by is null then 'retracted' else 'superseded' end, 'fact', superseded_by))
         from back
         union all
-        select newer.id, %(now)s, 'supersession undone', jsonb_build_object('id', back.id)
+        select newer.id, done.at, done.what, jsonb_build_object('id', back.id)
         from back
         join facts as newer on newer.namespace = back.namespace and newer.id = back.superseded_by
+        cross join lateral (
+            values (back.superseded_at, 'superseded another'), (%(now)s, 'supersession undone')
+        ) as done (at, what)
+        where done.what = 'supersession undone' or newer.supersedes_id = back.id
     )
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, fact, at, what, details from noted
