@@ -74,6 +74,14 @@ def test_a_restored_fact_is_unchanged_for_every_reason_and_date_of_forgetting(
     assert (memory.row(id_)["expires"], memory.ids("spare key", at=2)) == (92, [id_])
 
 
+def test_a_fact_that_is_restored_before_its_last_confirmation_lives_from_that_one_on(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="stable")
+    memory.reinforce(id_, at=20)
+    memory.decay(3_650, force=True)
+    assert did(memory.restore(id_, at=3)) == ["restored"]
+    assert (memory.row(id_)["confirmed"], memory.row(id_)["expires"]) == (20, 110)
+
+
 def test_what_a_pass_at_a_future_instant_forgot_comes_back_and_lives_from_now(memory: Memory) -> None:
     facts = [memory.add(f"{TEXT} {i}", decay_class=name) for i, name in enumerate(("session", "normal", "stable"))]
     memory.decay(3_650, force=True)

@@ -271,11 +271,12 @@ def begin_again(context: Context, db: Connection, tenant: int, rows: Activity, n
     """
     instant, rules = now.timestamp(), rules_for(context, db, rows.namespaces)
     anchors = strengthened(rows.anchors, instant, QUERY_BOOST, coactivations=0)
+    confirmed_at = np.maximum(anchors.confirmed_at, instant)
     anchors = replace(
         anchors,
-        confirmed_at=np.maximum(anchors.confirmed_at, instant),
+        confirmed_at=confirmed_at,
         halvings=np.zeros_like(anchors.halvings),
-        expires_at=fading.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, instant)),
+        expires_at=fading.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, confirmed_at)),
         encoded_at=np.full_like(anchors.encoded_at, instant),
         outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
         silent_since=np.full_like(anchors.silent_since, instant),
