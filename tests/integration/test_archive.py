@@ -377,6 +377,15 @@ def test_a_pass_applies_the_settings_of_an_archive_to_its_facts(memory: Memory, 
     assert twin.value("select settings_changed_at from namespaces") is None
 
 
+def test_the_settings_of_an_archive_come_beside_those_that_the_namespace_has_set(memory: Memory, twin: Memory) -> None:
+    memory.choose({"hygiene.confidenceDecay": {"halfLife": 5, "cullFloor": 0.2}, "hygiene.schedule": "onCapture"})
+    twin.choose({"hygiene.confidenceDecay.halfLife": 7, "lifetimes": "careful"})
+    twin.import_records(memory.archive())
+    confidence = {"halfLife": 7, "cullFloor": 0.2}
+    own = {"hygiene": {"confidenceDecay": confidence, "schedule": "onCapture"}, "lifetimes": "careful"}
+    assert twin.value("select settings from namespaces") == own
+
+
 def test_facts_fade_by_the_settings_of_their_archive_from_the_beginning(memory: Memory, twin: Memory) -> None:
     memory.choose({"hygiene.episodicTTL.permanentStaleDays": 19})
     id_ = memory.add("Tea at four.", kind="episodic", durability="permanent")

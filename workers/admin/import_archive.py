@@ -16,6 +16,7 @@ from workers.context import Context
 from workers.core.arrays import Vectors
 from workers.core.fading import as_written
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
+from workers.core.hygiene import merged
 from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.core.tiers import Tier
@@ -349,9 +350,11 @@ def _adding(statement: str, outcome: str) -> Writer:
 
 
 def _own(db: Connection, tenant: int, given: Sequence[ArchivedNamespace]) -> list[Imported]:
+    """Add turns, and the settings that the namespace has not set itself."""
     for one in given:
         imports.take_salt(db, tenant, one.salt)
-        imports.take_own(db, tenant, one.turns, one.settings)
+        known, _ = namespaces.lock_settings(db, tenant)
+        imports.take_own(db, tenant, one.turns, merged(one.settings, known))
     return ["settled"] * len(given)
 
 

@@ -150,10 +150,10 @@ DELETION_REQUESTS_OF = "select fact from forgotten_hashes where namespace = %(na
 # Citus does not allow the time within `case`.
 UNSETTLE_IF_OTHERS = """
     update namespaces set settings_changed_at = statement_timestamp()
-    where id = %(namespace)s and %(settings)s || settings <> settings
+    where id = %(namespace)s and settings || %(settings)s <> settings
 """
 TAKE_OWN = """
-    update namespaces set turns = greatest(turns, %(turns)s), settings = %(settings)s || settings
+    update namespaces set turns = greatest(turns, %(turns)s), settings = settings || %(settings)s
     where id = %(namespace)s
 """
 
@@ -196,7 +196,7 @@ def deletion_requests_of(db: Connection, namespace: int, ids: Sequence[UUID]) ->
 
 
 def take_own(db: Connection, namespace: int, turns: int, settings: dict[str, Any]) -> None:
-    """Add settings that a namespace has not set itself, and increase its number of turns to at least this one."""
+    """Set settings of a namespace, and increase its number of turns to at least this one."""
     if settings:
         db.execute(UNSETTLE_IF_OTHERS, {"namespace": namespace, "settings": Jsonb(settings)})
     db.execute(TAKE_OWN, {"namespace": namespace, "turns": turns, "settings": Jsonb(settings)})
