@@ -45,7 +45,7 @@ def all_due(memory: Memory, make_due: Callable[[Connection], int]) -> int:
 
 @pytest.mark.parametrize(
     "make_due",
-    [lambda db, _: due.make_all_due(db, day(1)), lambda db, own: due.make_facts_due(db, [own], day(1))],
+    [lambda db, _: due.make_facts_due(db, None, day(1)), lambda db, own: due.make_facts_due(db, [own], day(1))],
     ids=["rules of the operator", "settings of a namespace"],
 )
 def test_other_rules_make_nothing_due_that_a_pass_forgets_at_that_moment(

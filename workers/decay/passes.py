@@ -107,7 +107,7 @@ def _apply_changed_rules(context: Context, db: Connection, now: datetime, tenant
             own,
             stored,
         )
-        due.make_all_due(db, now)
+        due.make_facts_due(db, None, now)
     if differing := [one for one in namespaces.with_changed_settings(db) if tenant in (None, one)]:
         due.make_facts_due(db, differing, now)
         namespaces.settle_settings(db, differing)

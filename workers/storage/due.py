@@ -231,9 +231,10 @@ REPLACE_RULES = """
     on conflict (only_row) do update set rules = excluded.rules
 """
 
-ALL_DUE = f"update activity set due_at = least(due_at, %(now)s) where {COMPUTED_AGAIN.format(now='%(now)s')}"
-
-FACTS_DUE = f"{ALL_DUE} and namespace = any(%(ids)s)"
+FACTS_DUE = f"""
+    update activity set due_at = least(due_at, %(now)s)
+    where (%(ids)s::int[] is null or namespace = any(%(ids)s)) and {COMPUTED_AGAIN.format(now="%(now)s")}
+"""
 
 
 def rules(db: Connection) -> dict[str, Any] | None:
@@ -247,13 +248,7 @@ def replace_rules(db: Connection, rules: dict[str, Any]) -> None:
     db.execute(REPLACE_RULES, {"rules": Jsonb(rules)})
 
 
-def make_all_due(db: Connection, now: datetime) -> int:
-    """Make every live fact of every namespace due; return how many."""
+def make_facts_due(db: Connection, namespaces: Sequence[int] | None, now: datetime) -> int:
+    """Make every live fact of some namespaces, or of all, due; return how many."""
     lift_limits(db)
-    return db.execute(ALL_DUE, {"now": now}).rowcount
-
-
-def make_facts_due(db: Connection, namespaces: Sequence[int], now: datetime) -> int:
-    """Make every live fact of some namespaces due; return how many."""
-    lift_limits(db)
-    return db.execute(FACTS_DUE, {"ids": list(namespaces), "now": now}).rowcount
+    return db.execute(FACTS_DUE, {"ids": namespaces, "now": now}).rowcount

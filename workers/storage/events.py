@@ -151,8 +151,7 @@ ACCOUNT = f"""
     select text, source, role, content_salience, created_at,
         supersedes_id, superseded_at, superseded_by, recall_count, last_accessed_at,
         coalesce((
-            select older.superseded_at
-            from facts as older
+            select older.superseded_at from facts as older
             where older.namespace = facts.namespace
                 and older.id = facts.supersedes_id and older.superseded_by = facts.id
         ), (

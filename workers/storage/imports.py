@@ -68,10 +68,7 @@ ADD_LINKS = """
     returning source, target, type
 """
 
-LINKED = """
-    select source, target, type from links
-    where namespace = %(namespace)s and source = any(%(sources)s)
-"""
+LINKED = "select source, target, type from links where namespace = %(namespace)s and source = any(%(sources)s)"
 
 BETWEEN_FACTS = """
     join facts as one on one.namespace = %(namespace)s and one.id = new.fact

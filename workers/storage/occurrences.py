@@ -11,9 +11,6 @@ from psycopg.types.json import Jsonb
 from workers.storage.candidates import as_stored
 from workers.storage.connection import Connection
 
-Place: TypeAlias = tuple[str | int, int | None, str | None]
-"""Session, turn and role."""
-
 Occurrence: TypeAlias = tuple[UUID, UUID, str | int | None, int | None, str | None, datetime]
 """The fact, the id of the turn, its session if any, turn and role, and when it was said."""
 
@@ -138,8 +135,8 @@ def add(db: Connection, namespace: int, said: Sequence[Occurrence]) -> None:
 
 def of(
     db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None
-) -> list[tuple[datetime, Place]]:
-    """Return when and where a fact was said again, oldest first: the first times since an instant, or all."""
+) -> list[tuple[datetime, tuple[str | int, int | None, str | None]]]:
+    """Return when a fact was said again, with session, turn and role, oldest first: some since a time, or all."""
     rows = db.execute(OF, {"namespace": namespace, "fact": fact, "since": since, "most": most})
     return [(at, (session, turn, role)) for at, session, turn, role in rows]
 

@@ -192,11 +192,8 @@ COUNTS = """
         from (
             select namespace, tier, fidelity, forgotten_reason, facts,
                 case when forgotten_reason is null then coalesce(decay_class, 'none') end as decay_class
-            from tallies where namespace = any(%(namespaces)s)
-            union all
-            select namespace, tier, fidelity, forgotten_reason, facts,
-                case when forgotten_reason is null then coalesce(decay_class, 'none') end
-            from tally_changes where namespace = any(%(namespaces)s)
+            from (select * from tallies union all select * from tally_changes) as every
+            where namespace = any(%(namespaces)s)
         ) as counted
         group by grouping sets (
             (namespace, tier), (namespace, fidelity), (namespace, decay_class), (namespace, forgotten_reason)
