@@ -70,6 +70,14 @@ def test_touches_that_come_again_or_out_of_order_are_one_spell(memory: Memory) -
     assert [hit["at"] for hit in drawn(memory, id_, 6)["hits"]] == [day(3).timestamp(), day(5).timestamp()]
 
 
+def test_a_curve_as_of_years_before_the_last_use_is_in_order_and_reaches_beyond_that_use(memory: Memory) -> None:
+    id_ = memory.add("The brook is low.")
+    memory.touch(id_, at=3)
+    found = drawn(memory, id_, -4_000)
+    assert found["at"] == sorted(set(found["at"]))
+    assert found["at"][-1] == found["until"] > found["since"]
+
+
 def test_an_unused_fact_has_no_past_and_keeps_nothing(memory: Memory) -> None:
     id_ = memory.add("The brook is low.")
     memory.decay(40)

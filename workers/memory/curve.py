@@ -56,7 +56,7 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
     intervals = [one for one in found if one.begins <= own.begins]  # an archive may have others, with endless points
     ends_at, reason = (column[0] for column in ends(facts, rules))
-    until = _horizon(own, float(ends_at), instant)
+    until = _horizon(own, float(ends_at), max(instant, own.begins))
     each = [*intervals, own]
     over = [*(one.begins for one in each[1:]), until]
     closed = zip(intervals, over, strict=False)
