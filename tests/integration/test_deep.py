@@ -417,7 +417,7 @@ def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Me
     assert memory.demote(at=20) == 1
     assert memory.ids("Where is the spare key?", at=20) == [sunk]
     assert memory.value("select details ->> 'by' from events where what = 'restored'") == "recall"
-    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], []), "a second delivery"
+    assert restore.revive(memory.context, "default", [sunk], day(20)) == ([sunk], [sunk]), "a second delivery"
     assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 

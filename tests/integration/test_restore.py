@@ -103,6 +103,15 @@ def test_a_restore_that_comes_again_after_the_fact_ended_again_changes_nothing(m
     assert did(memory.restore(id_, at=6)) == ["restored"]
 
 
+def test_a_restore_that_comes_again_regenerates_what_its_broken_off_delivery_did_not(memory: Memory) -> None:
+    id_ = memory.add("The bicycle was sold to a neighbour")
+    memory.forget(id_, at=1)
+    for _ in range(2):
+        assert restore.restore(memory.context, "default", [id_], day(2)).faded == [id_]
+    memory.regenerate(id_, at=2)
+    assert restore.restore(memory.context, "default", [id_], day(2)).faded == []
+
+
 def test_what_was_restored_twice_does_not_end_by_itself_again(memory: Memory) -> None:
     id_ = memory.add(TEXT, decay_class="session")
     memory.decay(2)

@@ -150,14 +150,15 @@ def restore_within(
     forget_ended(context, db, tenant.id, statements.ask(db, tenant.id, [one.hash for one in gone])(), now)
     refused = _refused(context, db, tenant.id, gone, now)
     back = [one for one in gone if one.id not in done.union(refused)]
-    faded, pinned = _revive(context, db, tenant.id, rows, back, now, by)
+    pinned = _revive(context, db, tenant.id, rows, back, now, by)
+    # with those of an earlier delivery, which may have ended before it asked for their vectors
+    live = rows.among({one.id for one in back if _becomes_live(one)} | {id_ for id_ in done if there[id_].live})
     restored = {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
-    outcomes = {id_: _unchanged(id_, there.get(id_), tenant.name) for id_ in ids}
-    return outcomes | restored | refused, faded
-
-
-def _unchanged(id_: UUID, one: Standing | None, namespace: str) -> Outcome | InvalidInputError:
-    return no_fact(id_, namespace) if one is None else outcome_of(id_, one.forgotten_at, one.reason)
+    outcomes = {
+        id_: outcome_of(id_, there[id_].forgotten_at, there[id_].reason) if id_ in there else no_fact(id_, tenant.name)
+        for id_ in ids
+    }
+    return outcomes | restored | refused, live.only(live.anchors.fidelity == FINGERPRINT).ids
 
 
 def _swept(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> Activity:
@@ -208,17 +209,11 @@ def _becomes_live(one: Standing) -> bool:
 
 
 def _revive(
-    context: Context,
-    db: Connection,
-    tenant: int,
-    rows: Activity,
-    back: Sequence[Standing],
-    now: datetime,
-    by: str | None,
-) -> tuple[list[UUID], set[UUID]]:
-    """Restore tombstones and reopen superseded facts; return those with less than the full vector, and those pinned."""
+    context: Context, db: Connection, tenant: int, rows: Activity, back: list[Standing], now: datetime, by: str | None
+) -> set[UUID]:
+    """Restore tombstones and reopen superseded facts; return those pinned."""
     if not back:
-        return [], set()
+        return set()
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
     supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
@@ -231,7 +226,7 @@ def _revive(
     begin_again(context, db, tenant, live, now)
     pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
     supersession.find_contradictions(db, tenant, live.ids, now)
-    return live.only(live.anchors.fidelity == FINGERPRINT).ids, pinned
+    return pinned
 
 
 def _set_apart(context: Context, db: Connection, tenant: int, merged: Sequence[UUID], now: datetime) -> None:
