@@ -210,6 +210,20 @@ def test_what_another_part_of_an_import_stores_at_the_same_time_is_a_duplicate(
     assert twin.rows("select session from occurrences") == [("chat",)]
 
 
+def test_what_is_purged_while_an_import_runs_is_called_forgotten(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_, embedded = memory.add("Tea at four."), import_archive.vectors_of
+
+    def meanwhile(*given: Any) -> Any:
+        memory.forget(id_, at=1, purge=True)
+        return embedded(*given)
+
+    (line,) = (one for one in memory.archive() if "text" in one)
+    monkeypatch.setattr(import_archive, "vectors_of", meanwhile)
+    assert memory.import_records([line], at=1) == ["forgotten"]
+
+
 def test_an_import_that_is_delivered_twice_at_once_says_that_all_is_there(
     lived: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from workers.core.hygiene import merged
 from workers.core.signature import encode
 from workers.core.text import same_record
 from workers.core.tiers import Tier
-from workers.errors import InvalidInputError, UnavailableError
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import estimate
 from workers.memory.add import Stored
 from workers.memory.embed import keep_vectors, vectors_of
@@ -213,9 +213,9 @@ def _restored(
 
 
 def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) -> Stored:
-    """Return the outcome of a fact that is known already."""
-    if isinstance(outcome, InvalidInputError):  # it equals a live fact
-        return Stored(id_, "duplicate", embedded=True)
+    """Return the outcome of a fact that is known already, or was until it was just erased."""
+    if isinstance(outcome, InvalidInputError):  # it is erased, or it equals a live fact
+        return Stored(id_, "forgotten" if isinstance(outcome, NotFoundError) else "duplicate", embedded=True)
     action = "forgotten" if outcome.reason in REQUESTED else outcome.action
     return Stored(id_, action, embedded=True, faded=faded)
 
