@@ -211,7 +211,7 @@ def test_a_store_of_a_known_statement_that_is_just_being_forgotten_says_so(
         return touched(*given)
 
     monkeypatch.setattr(store, "_touched", once_forgotten)
-    with pytest.raises(UnavailableError, match="forgotten at this very moment"):
+    with pytest.raises(UnavailableError, match="forgotten or superseded at this very moment"):
         memory.store({"text": TEXT, "session": "s"}, at=1)
     assert said(memory, {"text": TEXT, "session": "s"}, at=1) == [("forgotten", id_)]
     assert memory.value("select count(*) from occurrences") == 0

@@ -325,6 +325,22 @@ def test_a_fact_that_is_superseded_while_its_end_is_noticed_is_not_forgotten_too
     assert memory.rows("select forgotten_at, superseded_at from facts where id = %s", old) == [(None, day(0.5))]
 
 
+def test_what_is_stated_again_while_its_fact_is_being_superseded_is_stored_anew(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, touched = memory.add(PORTO), store._touched
+
+    def once_superseded(*given: Any) -> Any:
+        monkeypatch.undo()
+        memory.store({"text": LISBON, "supersedes": str(old)}, at=1)
+        return touched(*given)
+
+    monkeypatch.setattr(store, "_touched", once_superseded)
+    with pytest.raises(UnavailableError, match="superseded at this very moment"):
+        memory.store(PORTO, at=2)
+    assert actions(memory.store(PORTO, at=2)) == ["added"]
+
+
 def test_batches_that_supersede_the_same_facts_in_opposite_order_do_not_deadlock(memory: Memory) -> None:
     old = [one.id for one in memory.store(*[f"Room {i} is free." for i in range(50)]) if isinstance(one, Stored)]
     facts = [{"text": f"Room {i} is taken.", "supersedes": str(id_)} for i, id_ in enumerate(old)]

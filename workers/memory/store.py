@@ -292,7 +292,7 @@ def _edited(
     """Apply the given fields to known facts, adding tags to existing ones; return the answers with the changes.
 
     Raises:
-        UnavailableError: a known fact was forgotten or edited concurrently and does not say the same any more.
+        UnavailableError: a known fact was forgotten, superseded or edited concurrently.
     """
     again = _known_again(batch.rows, answers)
     if not again:
@@ -300,7 +300,7 @@ def _edited(
     # Locked before the tags are read, as a concurrent consolidation may be adding to them.
     known = edits.read(db, tenant, activity.lock(db, tenant, [one.id for one in again.values()]).ids)
     gone = [one.id for one in again.values() if one.action == "duplicate" and one.id not in known]
-    _check_not_forgotten(db, tenant, gone, now)
+    _check_live(db, tenant, gone, batch.intents, now)
     stated = {
         place: (batch.said[place], batch.rows[place], known[one.id]) for place, one in again.items() if one.id in known
     }
@@ -318,11 +318,12 @@ def _edited(
     return edited
 
 
-def _check_not_forgotten(db: Connection, tenant: int, gone: Sequence[UUID], now: datetime) -> None:
-    """Raise if facts that were live a moment ago were forgotten; the batch itself may have superseded them."""
+def _check_live(db: Connection, tenant: int, gone: Sequence[UUID], intents: Sequence[Intent], now: datetime) -> None:
+    """Raise if facts that were live a moment ago ended by another request than the batch, which may supersede some."""
+    closed = {one.target for one in intents}
     there = tombstones.standings(db, tenant, gone, now) if gone else {}
-    if any(id_ not in there or there[id_].forgotten_at is not None for id_ in gone):
-        raise UnavailableError("Something of this was forgotten at this very moment: try again.")
+    if any(id_ not in closed or id_ not in there or there[id_].forgotten_at is not None for id_ in gone):
+        raise UnavailableError("Something of this was forgotten or superseded at this very moment: try again.")
 
 
 def _known_again(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> dict[int, Stored]:
