@@ -15,7 +15,7 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, history
 from workers.memory.add import Stored
 from workers.memory.supersede import contradicting
-from workers.storage import activity, edits
+from workers.storage import activity, edits, facts
 from workers.storage.connection import transaction
 from workers.validation.facts import digest, new_fact
 
@@ -306,6 +306,22 @@ def test_a_store_that_waits_for_an_edit_of_the_fact_that_said_the_same_does_not_
             storing.result()
     assert [one.action for one in stored(memory, hall, cellar, at=2)] == ["added", "duplicate"]
     assert fact(memory, known.id).value == "cellar"
+
+
+def test_a_store_meets_an_edit_that_gives_detail_to_the_fact_that_says_the_same(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (known,) = stored(memory, TEXT)
+    add = facts.ask_add
+
+    def once_edited(*given: Any) -> Any:
+        monkeypatch.undo()
+        edited(memory, known.id, at=1, entity="key")
+        return add(*given)
+
+    monkeypatch.setattr(facts, "ask_add", once_edited)
+    assert [one.id for one in stored(memory, TEXT, at=2)] == [known.id]
+    assert memory.value("select count(*) from facts") == 1
 
 
 def test_an_edit_that_meets_a_store_of_the_same_is_to_be_tried_again(memory: Memory) -> None:

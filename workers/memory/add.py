@@ -190,8 +190,8 @@ def _once(
 ) -> dict[bytes, tuple[Fact, NewFact]]:
     """Return the first fact with an unused id for each new statement, by hash.
 
-    One that adds detail to a `live` fact, or to one before it, is not new. Nor is one that has ended since it was
-    stored, if it is repeated in the batch, as in an import that is made again: it was a duplicate then.
+    One that a `live` fact makes, or one before it, with more or less detail, is not new. Nor is one that has ended
+    since it was stored, if it is repeated in the batch, as in an import that is made again: it was a duplicate then.
     """
     once: dict[bytes, tuple[Fact, NewFact]] = {}
     by_age = attrgetter("created_at", "id")
@@ -201,7 +201,7 @@ def _once(
         alike = said.setdefault(text_digest(row.hash), {})
         if _has_ended(row, taken.get(row.id)):
             ended.update(less_specific(row.hash))
-        is_known = adds_detail(alike, row.hash) or row.hash in merged or row.hash in once
+        is_known = row.hash in alike or row.hash in merged or adds_detail(alike, row.hash)
         if not is_known and (fact.again or row.hash not in ended) and row.id not in ids:
             once[row.hash] = (row, fact)
             ids.add(row.id)
