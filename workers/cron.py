@@ -9,10 +9,10 @@ SUNDAY = 7
 
 
 class Schedule(crontab):  # type: ignore[misc]  # Celery comes without types
-    """Celery's schedule, which otherwise is due again and again where it begins in the hour that comes twice."""
+    """Celery's schedule, corrected: Celery's own is due again and again in the hour that comes twice in autumn."""
 
     def remaining_estimate(self, last_run_at: datetime, *given: Any) -> timedelta:
-        """Return the time until the next run; one before the last run was in the first of the two hours."""
+        """Return the time until the next run, counted from an hour later if Celery places it before the last run."""
         left: timedelta = super().remaining_estimate(last_run_at, *given)
         if left.total_seconds() > last_run_at.timestamp() - self.now().timestamp():
             return left

@@ -116,7 +116,7 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
 
 def test_a_celery_program_that_reads_no_results_as_json_is_refused() -> None:
     app = Celery(set_as_current=False, broker="redis://host/0", result_serializer="pickle")
-    with pytest.raises(ValueError, match="reads results as pickle, those of Ebb too; make a second app"):
+    with pytest.raises(ValueError, match="reads results as pickle, and Ebb writes JSON; make a second app"):
         configure(app)
 
 

@@ -213,7 +213,7 @@ def _restored(
 
 
 def _outcome(id_: UUID, outcome: Outcome | InvalidInputError, *, faded: bool) -> Stored:
-    """Return the outcome of a fact that is known already, or was until it was just erased."""
+    """Return the outcome of a fact that was known; it may have been erased since."""
     if isinstance(outcome, InvalidInputError):  # it is erased, or it equals a live fact
         return Stored(id_, "forgotten" if isinstance(outcome, NotFoundError) else "duplicate", embedded=True)
     action = "forgotten" if outcome.reason in REQUESTED else outcome.action

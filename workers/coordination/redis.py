@@ -70,7 +70,7 @@ AWAY: tuple[type[Exception], ...] = (RedisConnectionError, RedisTimeoutError)
 
 
 def insist(act: Callable[[], T], seconds: float = PATIENCE_SECONDS, away: tuple[type[Exception], ...] = AWAY) -> T:
-    """Return what `act` returns; while Redis is away, by these errors, call it again for up to `seconds`.
+    """Return what `act` returns; while it raises one of `away`, call it again for up to `seconds`.
 
     This is for what a task does after its commit: tried again as a whole, it would answer that nothing was left to do.
     """

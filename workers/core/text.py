@@ -139,9 +139,9 @@ def same_subject(one: bytes, other: bytes) -> bool:
 
 
 def adds_detail(said: dict[bytes, bytes], identity: bytes) -> bool:
-    """Return whether a statement is one of others, oldest first, with more or less detail; the newest gains its detail.
+    """Return whether a statement is one of those in `said` with more or less detail; the newest such one gains it.
 
-    `said` has the statement that each has become by that.
+    `said` maps statements, oldest first, to what they are with the detail that they have gained.
     """
     alike = (one for one, whole in reversed(said.items()) if same_statement(whole, identity))
     own = None if identity in said else next(alike, None)

@@ -136,7 +136,7 @@ def add(db: Connection, namespace: int, said: Sequence[Occurrence]) -> None:
 def of(
     db: Connection, namespace: int, fact: UUID, since: datetime | None, most: int | None
 ) -> list[tuple[datetime, tuple[str | int, int | None, str | None]]]:
-    """Return when a fact was said again, with session, turn and role, oldest first: some since a time, or all."""
+    """Return when a fact was said again, and session, turn and role: the first `most` since an instant, in order."""
     rows = db.execute(OF, {"namespace": namespace, "fact": fact, "since": since, "most": most})
     return [(at, (session, turn, role)) for at, session, turn, role in rows]
 

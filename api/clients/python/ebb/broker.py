@@ -34,7 +34,7 @@ next command on it would get no answer. The first option has another name on mac
 LAST_PORT = 65_535
 SENTINEL_OPTIONS = {"master_name", "sentinel_username", "sentinel_password"}
 ODD = re.compile(r"#|[][;\t\r\n](?=[^/?]*@)")
-"""What others read in another way: as a fragment, an IPv6 address or the end of an address, or not at all."""
+"""Characters that redis-py, kombu and Celery read differently: `#` anywhere, the others in a password."""
 
 HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^\s,:/\[\]]+)(?::(\d{1,5}))?")
 NO_CLUSTER = "which Celery's transport cannot use, because its keys would be spread over several servers"

@@ -30,8 +30,8 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     for options in (app.conf.broker_transport_options, app.conf.result_backend_transport_options):
         if options.get("global_keyprefix"):
             raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
-    if app.conf.result_serializer != JSON:
-        raise ValueError(f"The app reads results as {app.conf.result_serializer}, those of Ebb too; make a second app.")
+    if (form := app.conf.result_serializer) != JSON:
+        raise ValueError(f"The app reads results as {form}, and Ebb writes JSON; make a second app.")
     routes = app.conf.task_routes or ()
     # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
