@@ -420,7 +420,7 @@ def test_every_column_that_does_not_follow_from_others_is_carried(memory: Memory
     assert set(State.model_fields) == activity - DERIVED_COLUMNS
     memory.add("Tea at four.")
     facts = {name for (name,) in memory.rows(COLUMNS, "facts")}
-    assert facts - set(memory.archive()[0]) == {"hash", "search", "salience_given"}
+    assert facts - set(memory.archive()[0]) == {"hash", "search"}
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,22 @@ def test_the_least_strength_that_was_given_stays_when_content_is_estimated_again
     assert strengths(estimated)[SAYS_MUCH] == given
 
 
+@pytest.mark.parametrize("is_of_an_earlier_version", [False, True])
+def test_an_estimate_that_was_imported_is_estimated_again_if_the_archive_says_so(
+    estimated: Memory, twin: Memory, *, is_of_an_earlier_version: bool
+) -> None:
+    estimated.add(SAYS_MUCH)
+    estimated.add(SAYS_LITTLE, salience=0.25)
+    estimated.rows("update facts set content_salience = 0.5 where text = %s", SAYS_MUCH)
+    lines = estimated.archive()
+    for line in lines if is_of_an_earlier_version else ():
+        line.pop("salience_given", None)
+    twin.import_records(lines)
+    assert estimate.estimate_again(twin.context, "default", day(0)) == (0 if is_of_an_earlier_version else 1)
+    assert (content(twin, SAYS_MUCH) == 0.5) == is_of_an_earlier_version
+    assert content(twin, SAYS_LITTLE) == 0.25
+
+
 def test_a_constant_start_stays_where_content_is_estimated_again(memory: Memory) -> None:
     memory.add(SAYS_MUCH)
     memory.rows("update facts set content_salience = 0.5")

@@ -165,8 +165,9 @@ def test_the_salience_of_content_is_exported_and_comes_back(memory: Memory, twin
     memory.add("Tea at four.", salience=0.125)
     memory.add("Mira moved to Leipzig in March.", role="user")
     (given, estimated) = sorted(exported(memory), key=lambda line: line["content_salience"] != 0.125)
-    assert given["content_salience"] == 0.125
+    assert (given["content_salience"], given["salience_given"]) == (0.125, True)
     assert 0 < estimated["content_salience"] < 1
+    assert not estimated["salience_given"]
     twin.import_records([given, estimated | {"content_salience": None}])
     assert {line["text"]: line["content_salience"] for line in exported(twin)} == {
         given["text"]: 0.125,

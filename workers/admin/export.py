@@ -15,6 +15,9 @@ BATCH = 1_000
 BESIDE = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness", "occurrences": "occurrence"}
 """Kinds of records for the rows of other tables that are packed with a fact."""
 
+BEYOND = ("salience_given", "state")
+"""Columns of a fact that only an export has."""
+
 TYPES: dict[str, Callable[[Any], Any]] = dict.fromkeys(
     ("at", "created_at", "found_at", "accepted_at", "apart_at", "said_at"), datetime.fromisoformat
 ) | {"strength": float, "similarity": float}
@@ -72,7 +75,7 @@ def _exported(context: Context, db: Connection, namespace: str | None, now: date
         ):
             noted[place].append({"at": at, "what": what, "details": details})
         for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
-            yield fact | {"state": row["state"], "events": events}
+            yield fact | {name: row[name] for name in BEYOND} | {"events": events}
     yield from _deep(context, db, namespace, now)
     for kind, row in exports.other_records(db, namespace, BATCH):
         yield _other(kind, row)
@@ -91,7 +94,7 @@ def _deep(context: Context, db: Connection, namespace: str | None, now: datetime
         found = exports.unpacked(db, batch)
         for row, fact in zip(found, shaped(found, now, context), strict=True):
             events = beside[row["id"]].pop("events")
-            yield fact | {"state": row["state"], "events": [_written(event) for event in events]}
+            yield fact | {name: row[name] for name in BEYOND} | {"events": [_written(event) for event in events]}
             for table, others in beside[row["id"]].items():
                 for one in others:  # which both facts have if both are deep
                     record = {"namespace": row["namespace"], BESIDE[table]: _written(one)}

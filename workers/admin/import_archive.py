@@ -55,7 +55,7 @@ CONTENT = (
 )  # fmt: skip
 PAST = (
     "created_at", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "forgotten_at",
-    "forgotten_reason", "forgotten_by", "tombstone_at", "content_salience",
+    "forgotten_reason", "forgotten_by", "tombstone_at", "content_salience", "salience_given",
 )  # fmt: skip
 
 DONE = ("created_at", "superseded_at", "forgotten_at", "tombstone_at")
@@ -267,7 +267,7 @@ def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> l
         row
         | {
             "content_salience": saliences.get(row["id"], row["content_salience"]),
-            "salience_given": row["content_salience"] is not None,
+            "salience_given": row["salience_given"] and row["content_salience"] is not None,
         }
         for row in rows
     ]

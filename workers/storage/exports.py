@@ -17,7 +17,7 @@ NAMED = "(%(namespace)s::text is null and position(' ' in namespaces.name) = 0 o
 COLUMNS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
-        facts.turn, facts.role, facts.content_salience, facts.source_date, facts.created_at,
+        facts.turn, facts.role, facts.content_salience, facts.salience_given, facts.source_date, facts.created_at,
         encode(substring(facts.hash for 32), 'hex') as normalized_hash, base, coactivations,
         recall_count, last_accessed_at, date_part('epoch', last_accessed_at) as last_accessed,
         date_part('epoch', last_seen_at) as last_seen_at, confidence,

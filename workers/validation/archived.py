@@ -17,6 +17,7 @@ from ebb.contract.values import (
     Count,
     DecayClass,
     Document,
+    Flag,
     Instant,
     KeptInstant,
     KeptSession,
@@ -159,7 +160,10 @@ class Event(Strict):
 
 
 class Validity(BaseModel):
-    """When a fact was valid, what superseded it, and whether it was forgotten."""
+    """When a fact was valid, what superseded it, and whether it was forgotten.
+
+    Archives of earlier versions do not tell an estimated salience from a given one, which is never estimated again.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -174,6 +178,7 @@ class Validity(BaseModel):
     tombstone_at: Instant | None = None
     created_at: Instant
     content_salience: Annotated[Share, AfterValidator(_not_tiny)] | None = None
+    salience_given: Flag = True
     state: State
     events: list[Event] = []
 
