@@ -9,6 +9,7 @@ from live_api import make_key, serving
 from live_system import LiveSystem, eventually
 
 from api.client import Client
+from workers.coordination import signals
 from workers.errors import InvalidInputError, NotFoundError
 from workers.storage.connection import connect
 
@@ -79,6 +80,17 @@ def test_branches_whose_dropping_goes_on_in_another_task_are_all_named(real: Liv
     name = str(client.branch(30)["branch"])
     rest = {"namespace": client.namespace, "dropped": ["first"], "asked_by": str(uuid4())}
     assert real.send("memory.drop_branch", rest).get() == {"dropped": ["first", name]}
+
+
+def test_a_second_delivery_of_a_drop_that_was_killed_at_its_end_names_what_is_dropped(
+    real: LiveSystem, client: Client
+) -> None:
+    names, task_id = [str(client.branch(days)["branch"]) for days in (365, 7)], str(uuid4())
+    for _ in range(2):
+        result = real.send("memory.drop_branch", {"namespace": client.namespace}, task_id)
+        assert sorted(result.get()["dropped"]) == sorted(names)
+        result.forget()
+        signals.drop_done(real.own_keys, task_id)  # which it writes after its last commit
 
 
 def test_a_branch_that_another_task_copies_is_waited_for_and_one_that_is_dropped_is_not_made_again(

@@ -89,10 +89,12 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
     """Delete branches; the last successor answers. A namespace that is no branch is left unchanged."""
     until = time.monotonic() + WORK_SECONDS
     found = branching.to_drop(context, asked.namespace, asked.older)
-    if not found and asked.asked_by is None:
+    begun = signals.progress(context.redis, own := self.request.id or "")  # by an earlier delivery
+    if not found and not begun and asked.asked_by is None:
         name = asked.namespace
         raise NotFoundError(f"namespace: {name!r} is no branch and has none of that age; see `ebb branch --list`.")
-    dropped = asked.dropped.copy()
+    signals.note_progress(context.redis, own, {one.name: 1 for one in found})
+    dropped = [*asked.dropped, *sorted(begun.keys() - {one.name for one in found})]
     for one in found:
         while branching.drop_facts(context, one):
             if time.monotonic() > until:  # earlier workers reject `dropped`
