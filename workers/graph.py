@@ -205,7 +205,7 @@ def relations(context: Context, asked: ListRelations, now: datetime) -> Relation
     """
     after, by = cursors.place(asked.cursor, Cursor), context.fading_of_relations
     at = now if after is None else after.at
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         found = table.among(
             db, tenant, at, by, decayed=asked.decayed, entity=asked.entity, limit=asked.limit + 1, behind=after

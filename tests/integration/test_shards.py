@@ -1,6 +1,6 @@
 """Several shards: each namespace is on one, all work on it goes there, and others see nothing of it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from secrets import token_hex
@@ -9,19 +9,25 @@ from uuid import uuid4
 import pytest
 from databases import schemas
 from ebb.contract.decay import ListRuns
+from ebb.contract.documents import Index, ItemQuery, ListDocuments, ListItemPaths, NewItem
+from ebb.contract.graph import ListRelations
+from ebb.contract.reports import ListFacts
 from memory import ON_CITUS, SHARDS, Memory, day
 from psycopg.conninfo import make_conninfo
 
-from workers.admin import branches, keys, search_indexes, stats
+from workers import graph
+from workers.admin import branches, keys, search_indexes, shard_moves, stats
 from workers.admin.export import export
 from workers.admin.shard_moves import listed, move
+from workers.context import Context
 from workers.coordination import signals
 from workers.decay import janitor, passes
+from workers.documents import files, items
 from workers.errors import InvalidInputError, SchemaError, SettingsError
 from workers.memory import facts
 from workers.memory.embed import check_embedder
-from workers.storage import routing, schema, shards
-from workers.storage.connection import close_pools, connect, transaction
+from workers.storage import namespaces, routing, schema, shards
+from workers.storage.connection import Connection, close_pools, connect, transaction
 
 pytestmark = pytest.mark.long
 
@@ -231,6 +237,40 @@ def test_a_namespace_that_is_moved_meanwhile_is_listed_once(sharded: Memory, mon
 
     monkeypatch.setattr(context, "each_shard", moving)
     assert facts.namespaces(context, "", 100) == sorted(NAMES)
+
+
+READS: dict[str, Callable[[Context], object]] = {
+    "facts": lambda context: facts.page(context, ListFacts(namespace="ann"), day(0)),
+    "items": lambda context: items.find(context, "ann", ItemQuery(), day(0)),
+    "paths": lambda context: items.paths(context, ListItemPaths(namespace="ann"), day(0)),
+    "relations": lambda context: graph.relations(context, ListRelations(namespace="ann"), day(0)),
+    "documents": lambda context: files.known(context, ListDocuments(namespace="ann", name="notes")),
+}
+
+
+@pytest.mark.skipif(ON_CITUS, reason="there each server has a snapshot of its own")
+@pytest.mark.parametrize("name", READS)
+def test_a_move_between_two_statements_of_a_reader_hides_nothing_from_it(
+    sharded: Memory, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Replicas replay moves, whose locks they do not know."""
+    fill(sharded)
+    context, id_of, read = sharded.context, namespaces.id_of, READS[name]
+    with at("ann"):
+        items.put(context, "ann", [NewItem(path=["trips"], key="Oslo", document="{}")], [uuid4()], day(0))
+        sharded.relate("Ann", "Bob", namespace="ann")
+        chunks = [{"text": "Tea at four."}]
+        files.index(context, Index(namespace="ann", path="notes/tea.md", digest="0" * 64, chunks=chunks), day(0))
+        before = read(context)
+
+        def moved_before(db: Connection, namespace: str) -> int:
+            monkeypatch.setattr(namespaces, "id_of", id_of)
+            move(context, namespace, (routing.shard_of_new("ann") + 1) % SHARDS)
+            return id_of(db, namespace)
+
+        monkeypatch.setattr(shard_moves, "TRIES", 1)
+        monkeypatch.setattr(namespaces, "id_of", moved_before)
+        assert read(context) == before
 
 
 def test_a_shard_is_listed_with_its_schema_and_the_size_of_its_rows(sharded: Memory) -> None:

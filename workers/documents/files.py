@@ -46,7 +46,7 @@ from workers.memory.add import Stored
 from workers.memory.store import store_many
 from workers.settings import Settings
 from workers.storage import activity, documents, namespaces
-from workers.storage.connection import transaction
+from workers.storage.connection import reading, transaction
 from workers.validation.facts import own_words
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
@@ -56,7 +56,7 @@ ALONE_SECONDS = 29.0
 
 def known(context: Context, asked: ListDocuments) -> Documents:
     """Return the indexed files of a folder."""
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         return Documents(documents=documents.known(db, namespaces.id_of(db, asked.namespace), asked.name))
 
 
@@ -201,7 +201,7 @@ def unregister_folder(context: Context, asked: UnregisterFolder) -> Unregistered
 
 def registered_folders(context: Context, asked: ListFolders) -> RegisteredFolders:
     """Return the registered folders of a namespace."""
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         return RegisteredFolders(folders=documents.registered(db, tenant))
 

@@ -28,7 +28,7 @@ from workers.memory.store import store_many
 from workers.memory.unpack import known_by_id
 from workers.storage import candidates, documents, namespaces
 from workers.storage.candidates import Scope
-from workers.storage.connection import Connection, reading, transaction
+from workers.storage.connection import Connection, reading
 from workers.storage.documents import Item as Row
 from workers.storage.namespaces import Namespace
 from workers.validation.facts import own_words
@@ -162,7 +162,7 @@ def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> t
 
 def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now: datetime) -> list[Row]:
     most = asked.offset + asked.limit
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, namespace)
         found = documents.items_below(db, tenant, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
         return list(islice((item for item in found if _wanted(item, asked)), most))
@@ -208,7 +208,7 @@ def _shown(item: Row, score: float | None) -> Item:
 
 def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
     """Return every path of a namespace that has items."""
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         found = documents.item_paths(db, tenant, now)
     return ItemPaths(paths=[labels(path) for path in found])

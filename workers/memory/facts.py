@@ -46,7 +46,7 @@ def show(context: Context, namespace: str, id_: UUID, now: datetime, *, latest: 
     Raises:
         NotFoundError: the namespace has no such live fact.
     """
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         id_ = supersession.latest(db, tenants.id_of(db, namespace), id_) if latest else id_
         row = exports.shown(db, namespace, [id_], now).get(id_)
     if row is None:
@@ -68,7 +68,7 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
     scope = Scope(now, asked)
     if asked.ids is not None and scope.selects:
         raise InvalidInputError("ids: these facts alone are shown; leave out the filters, or the ids.")
-    with transaction(context.read_url) as db:
+    with reading(context.read_url) as db:
         tenant = tenants.id_of(db, asked.namespace)
         found = _page(db, tenant, asked, scope) if asked.ids is None else []
         ids = [one.id for one in found[: asked.limit]] if asked.ids is None else asked.ids

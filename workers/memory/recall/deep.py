@@ -21,7 +21,7 @@ from workers.memory.recall.answer import Recalled
 from workers.memory.recall.question import Question
 from workers.memory.unpack import unpack
 from workers.storage import deep, namespaces, replicas, subjects, words
-from workers.storage.connection import READ_WAIT_SECONDS, Connection, transaction
+from workers.storage.connection import Connection, reading
 from workers.storage.namespaces import Namespace
 from workers.storage.packing import Columns
 
@@ -249,7 +249,7 @@ def _searched(
     query = None
     with suppress(EmbeddingError):
         query = context.queries.embed(question.text)
-    with context.at(namespace), transaction(context.read_url, wait=READ_WAIT_SECONDS) as db:
+    with context.at(namespace), reading(context.read_url) as db:
         tenant = namespaces.find(db, namespace)
         if tenant is None or not deep.is_used(db, tenant.id):
             yield db, 0, Promising()
