@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from ebb.contract.documents import (
     Document,
+    DropItem,
     Index,
     Indexed,
     ItemQuery,
@@ -34,7 +35,7 @@ from workers.memory import recall
 from workers.memory.recall import deep
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
-from workers.storage.connection import close_pools, connect
+from workers.storage.connection import close_pools, connect, transaction
 from workers.validation.facts import new_fact
 
 BOAT = "# Boat\n\nThe keel is oak.\n\n## Engine\n\nThe engine is a Bukh, 20 horsepower.\n\n## Sails\n\nThree of them.\n"
@@ -143,6 +144,16 @@ def test_an_item_without_text_is_not_found_in_deep_memory_nor_hides_what_is(memo
     memory.demote(at=400)
     assert memory.ask("monday", at=401).deep == 1
     assert memory.ids("monday", at=401, deep=True) == [id_]
+
+
+def test_of_two_callers_that_drop_an_item_at_once_one_has_dropped_it(memory: Memory) -> None:
+    items.put(memory.context, "default", [NewItem(path=["users"], key="tea", document="{}")], [uuid4()], day(0))
+    asked = DropItem(path=["users"], key="tea")
+    with ThreadPoolExecutor() as pool, transaction(memory.context.database_url) as db:
+        db.execute("select from activity for update")
+        drops = [pool.submit(items.drop, memory.context, asked, day(0)) for _ in range(2)]
+        wait_for(lambda: memory.value(LOCK_WAITS) == 2)
+    assert sorted(one.result().dropped for one in drops) == [False, True]
 
 
 def test_instants_of_an_item_are_written_alike(memory: Memory) -> None:

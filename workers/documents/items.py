@@ -14,6 +14,7 @@ from ebb.contract.documents import DropItem, Dropped, Item, ItemPaths, ItemQuery
 from ebb.contract.facts import NewFact
 from ebb.contract.faults import show
 from ebb.contract.recall import Filters
+from ebb.contract.retention import Outcome
 from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD, DecayClass
 
 from workers.context import Context
@@ -219,9 +220,10 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     digest = item_digest(item_path(asked.path), asked.key)
     with context.namespace(asked.namespace) as (db, tenant):
         item = documents.items_at(db, tenant, [digest]).get(digest)
-    if item is not None:
-        forgetting.forget(context, asked.namespace, [item.id], now)
-    return Dropped(dropped=item is not None)
+    if item is None:
+        return Dropped(dropped=False)
+    (outcome,) = forgetting.forget(context, asked.namespace, [item.id], now)
+    return Dropped(dropped=isinstance(outcome, Outcome) and outcome.action == "forgotten")
 
 
 def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | None, now: datetime) -> NewFact:
