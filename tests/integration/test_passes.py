@@ -71,6 +71,18 @@ def test_past_passes_are_listed_page_by_page(memory: Memory) -> None:
     assert [run.planned_for for run in (*first, *rest)] == [day(2), day(1), day(0)]
 
 
+def test_no_page_leaves_out_a_run_that_began_at_the_instant_of_another(memory: Memory) -> None:
+    memory.add("A meadow.")
+    for at in range(3):
+        memory.decay(at)
+    memory.rows("update decay_runs set started_at = now() - interval '1 hour' where planned_for < %s", day(2))
+    listed_by_page, before = list[Run](), None
+    for _ in range(2):
+        page = passes.latest_runs(memory.context, ListRuns(limit=1, before=before))
+        listed_by_page, before = [*listed_by_page, *page.runs], page.next
+    assert sorted(run.planned_for for run in listed_by_page) == [day(0), day(1), day(2)]
+
+
 def consolidated(memory: Memory, run: UUID) -> object:
     return consolidate.consolidate(memory.context, "default", run, day(1), inf, apply=True)
 

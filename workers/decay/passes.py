@@ -354,13 +354,17 @@ DROPPED = 1_000
 
 
 def latest_runs(context: Context, asked: ListRuns) -> Runs:
-    """Return the latest runs that covered a namespace, or with `everything` all runs, newest first."""
+    """Return the latest runs that covered a namespace, or with `everything` all runs, newest first.
+
+    A page ends with all runs that began at the same instant, as the next page begins before it.
+    """
     found: list[Run] = []
     for _ in context.each_shard() if asked.everything else [0]:
         with transaction(context.database_url) as db:
             found += runs.latest(db, asked.namespace, asked.limit, asked.before, everything=asked.everything)
-    latest = sorted(found, key=lambda run: run.started_at, reverse=True)[: asked.limit]
-    return Runs(runs=latest, next=latest[-1].started_at if len(latest) == asked.limit else None)
+    latest = sorted(found, key=lambda run: run.started_at, reverse=True)
+    last = latest[asked.limit - 1].started_at if len(latest) >= asked.limit else None
+    return Runs(runs=[run for run in latest if last is None or run.started_at >= last], next=last)
 
 
 def drop_old_runs(context: Context) -> int:

@@ -286,7 +286,7 @@ LATEST = """
     where (%(everything)s or decay_runs.namespace is null or namespaces.name = %(namespace)s)
         and (%(before)s::timestamptz is null or started_at < %(before)s)
     order by started_at desc
-    limit %(limit)s
+    fetch first (%(limit)s) rows with ties
 """
 
 # Parts and allowances are deleted with them. The last finished run of each work stays, as gaps are detected by passes;
@@ -309,7 +309,10 @@ DROP_OLD = """
 
 
 def latest(db: Connection, namespace: str, limit: int, before: datetime | None, *, everything: bool) -> list[Run]:
-    """Return the latest runs that covered a namespace, newest first; `everything` includes all runs and counts."""
+    """Return the latest runs that covered a namespace, newest first; `everything` includes all runs and counts.
+
+    Those that began together with the last one are returned too, as the next page begins before it.
+    """
     given = {"namespace": namespace, "limit": limit, "before": before, "everything": everything}
     return fetch_all(db, Run, LATEST, given)
 
