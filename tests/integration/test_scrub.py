@@ -16,7 +16,7 @@ from workers.admin import purge, search_indexes
 from workers.coordination import idempotency, signals
 from workers.coordination.redis import own_keys
 from workers.errors import UnavailableError
-from workers.storage import connection, server
+from workers.storage import connection, server, tombstones
 from workers.storage.connection import Connection, close_pools, connect
 
 
@@ -63,6 +63,15 @@ def test_what_a_killed_task_left_uncleaned_is_cleaned_by_the_next(
     with pytest.raises(KeyboardInterrupt):
         purge.clean(memory.context, day(1))
     monkeypatch.undo()
+    assert purge.clean(memory.context, day(1))
+
+
+def test_of_two_that_clean_at_once_one_cleans_and_if_it_is_killed_the_next_does(memory: Memory) -> None:
+    erase_facts(memory, 1)
+    with connect(memory.context.direct_database_url, autocommit=True) as other:
+        assert tombstones.claim_cleaning(other)
+        assert not purge.clean(memory.context, day(1))
+        memory.rows("select pg_terminate_backend(%s, 60000)", other.info.backend_pid)
     assert purge.clean(memory.context, day(1))
 
 

@@ -149,9 +149,12 @@ log = logging.getLogger(__name__)
 def clean(context: Context, now: datetime) -> bool:
     """Remove erased facts from tables, indexes, stored answers and Redis' file; return whether that was done.
 
-    Without erased facts there is nothing to do; what is in use or away is left for the next cleaning.
+    Without erased facts there is nothing to do, nor while another caller does it; what is in use or away is left for
+    the next cleaning.
     """
     with connect(context.direct_database_url, autocommit=True) as db:
+        if not tombstones.claim_cleaning(db):
+            return False
         erased, names = tombstones.erasures(db)
         if not erased:
             return False

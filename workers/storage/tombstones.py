@@ -278,7 +278,16 @@ ERASURES = """
     from erasures left join namespaces on namespaces.id = namespace
 """
 
+# Of the session: the server releases it if the process is killed.
+CLAIM_CLEANING = "select pg_try_advisory_lock(hashtextextended(current_schema(), %(key)s))"
+CLEANING_LOCK = 0x0EBB + 8
+
 DROP_ERASURES = "delete from erasures where id = any(%(ids)s)"
+
+
+def claim_cleaning(db: Connection) -> bool:
+    """Take the session lock for cleaning this shard; return false if another connection has it."""
+    return bool(number(db, CLAIM_CLEANING, {"key": CLEANING_LOCK}))
 
 
 def erasures(db: Connection) -> tuple[list[int], list[str]]:

@@ -26,9 +26,6 @@ from workers.tasks.graph import autolink
 from workers.tasks.operation import Place, Upkeep, going_on, internal, plain, shards_of, task_of, walk
 from workers.tasks.task import HOURS, WORK_SECONDS, OnceTask, context, instant, write_instant
 
-CLEAN_SECONDS = 7_200.0
-"""Maximum duration of a clean-up, after which another may start."""
-
 log = logging.getLogger(__name__)
 
 
@@ -159,13 +156,12 @@ def rebuild_indexes(__: Task, ___: Params) -> dict[str, Any]:
 
 @internal("memory.clean", Params, ignore_result=True, **HOURS)
 def clean(__: Task, ___: Params) -> None:
-    """Vacuum erased facts out of pages and indexes, and delete old ids of uses, one task at a time."""
-    with signals.try_lock(context.redis, "clean", CLEAN_SECONDS) as alone:
-        for _ in context.each_shard(own=True) if alone else ():
-            touching.drop_old_uses(context)
-            purging.clean(context, context.now())
-        if alone and settings.shards > 1:
-            shard_moves.finish(context)
+    """Vacuum erased facts out of pages and indexes, one task at a time on a shard, and delete old ids of uses."""
+    for _ in context.each_shard(own=True):
+        touching.drop_old_uses(context)
+        purging.clean(context, context.now())
+    if settings.shards > 1:
+        shard_moves.finish(context)
 
 
 @task_of(decay.PURGE, PurgePart)
