@@ -1,6 +1,7 @@
 """The help pages: links resolve in the repository and at `/help`, and tables agree with the code."""
 
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -77,6 +78,20 @@ def test_the_index_lists_every_page_once() -> None:
 def test_a_page_that_does_not_exist_is_not_read() -> None:
     assert help_pages.read("nothing") is None
     assert help_pages.read("../docs/start") is None
+
+
+class Address(str):
+    """A text of which is seen whether it is still kept."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_what_names_no_page_is_not_kept_in_memory() -> None:
+    wanted = Address("made up")
+    kept = weakref.ref(wanted)
+    assert help_pages.read(wanted) is None
+    del wanted
+    assert kept() is None
 
 
 def test_headings_get_the_anchors_that_repositories_give_them() -> None:

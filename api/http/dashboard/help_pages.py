@@ -35,16 +35,19 @@ class HelpPage:
     links: tuple[tuple[str, str], ...]
 
 
+@cache
 def names() -> list[str]:
     """Return the names of all pages: paths without `.md`."""
     return sorted(path.relative_to(FOLDER).with_suffix("").as_posix() for path in FOLDER.rglob("*.md"))
 
 
-@cache
 def read(name: str) -> HelpPage | None:
     """Return the page with that name; None if there is no such file."""
-    if name not in names():
-        return None
+    return _rendered(name) if name in names() else None
+
+
+@cache
+def _rendered(name: str) -> HelpPage:
     parser = _parser()
     tokens = parser.parse((FOLDER / f"{name}.md").read_text(encoding="utf-8"))
     links = tuple(_rewritten(tokens, dirname(name)))
