@@ -16,6 +16,8 @@ from starlette.types import Message
 from uvicorn.server import ServerState
 
 from api.http import limits, mcp
+from api.http.callers import Caller
+from api.http.dashboard import rendering, visitors
 
 END = b"\r\n\r\n"
 HEAD = b"GET / HTTP/1.1\r\nHost: x" + END
@@ -139,14 +141,8 @@ def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
     assert asyncio.run(connections()) == int(reads)
 
 
-def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
-    turns, app = limits.Turns(most_requests=1, most_bytes=1), FastAPI()
-
-    manager: Any = SimpleNamespace(handle_request=_answer)
-
-    @app.get("/")
-    async def tools(request: Request) -> Response:
-        return await mcp._answered(request, manager, turns, "mira", b"")
+def _holds_no_turn(app: FastAPI, turns: limits.Turns) -> None:
+    """Take the only turn while a client reads nothing of the answer."""
 
     async def hold() -> None:
         begun = asyncio.Event()
@@ -162,6 +158,34 @@ def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
             task.cancel()
 
     asyncio.run(hold())
+
+
+def test_an_agent_that_reads_nothing_of_an_answer_holds_no_thread() -> None:
+    turns, app = limits.Turns(most_requests=1, most_bytes=1), FastAPI()
+
+    manager: Any = SimpleNamespace(handle_request=_answer)
+
+    @app.get("/")
+    async def tools(request: Request) -> Response:
+        return await mcp._answered(request, manager, turns, "mira", b"")
+
+    _holds_no_turn(app, turns)
+
+
+def test_a_visitor_that_reads_nothing_of_a_page_holds_no_thread() -> None:
+    turns, app, routes = limits.Turns(most_requests=1, most_bytes=1), FastAPI(), rendering.router()
+    client = SimpleNamespace(is_served=lambda _: True, _app=None, _clock=None)
+    door = SimpleNamespace(turns=turns, client=client, settings=SimpleNamespace(redis_url=""), redis=None)
+    door.of = lambda _: door
+    app.state.door = door
+    app.dependency_overrides[visitors.visitor] = lambda: Caller("mira", frozenset({"read"}))
+
+    @routes.get("/")
+    def page(memory: visitors.Reading) -> Response:
+        return Response(memory.namespace)
+
+    app.include_router(routes)
+    _holds_no_turn(app, turns)
 
 
 def test_an_agent_that_left_before_its_turn_gets_no_answer() -> None:

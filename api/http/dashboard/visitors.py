@@ -59,7 +59,7 @@ async def turn(request: Request, who: Annotated[Caller, Depends(visitor)]) -> As
         yield who
 
 
-def session(request: Request, who: Annotated[Caller, Depends(turn)]) -> Session:
+def session(request: Request, who: Annotated[Caller, Depends(turn, scope="function")]) -> Session:
     """Return the client of a page for the visitor's namespace.
 
     Raises:
