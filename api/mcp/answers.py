@@ -14,6 +14,9 @@ SHOWN = (
 """Fields of a fact that agents see, if they are not empty."""
 
 NOT_IN_ANSWERS_TO_QUESTIONS = ("ends_for", "tier", "session")
+MOST_EVENTS = 100
+"""Maximum number of events of a fact, which may have thousands."""
+
 FIRST = 10
 """Number of facts in the preview of forgetting by subject."""
 
@@ -56,6 +59,14 @@ def injected(answer: Answer) -> Answer:
 def stored(answer: Answer) -> Answer:
     """Return the outcome of a fact; `embedded` only if it is false."""
     return whole({name: value for name, value in answer.items() if (name, value) != ("embedded", True)})
+
+
+def history(answer: Answer) -> Answer:
+    """Return the first and the newest events of a fact, and how many between them are left out."""
+    first, *later = answer["events"]
+    newest = later[1 - MOST_EVENTS :]
+    shown = whole({**answer, "events": [first, *newest]})
+    return shown | ({"left_out": len(later) - len(newest)} if len(later) > len(newest) else {})
 
 
 def forgot(answer: Answer) -> Answer:

@@ -49,11 +49,11 @@ Read = Callable[..., Answer]
 
 
 def _fact(memory: Client, id_: str) -> Answer:
-    history = memory.perform(HISTORY, {"id": id_, "limit": MOST_FACTS})
+    history = answers.history(memory.perform(HISTORY, {"id": id_}))
     fact: Answer = {}
     with suppress(NotFoundError):  # a forgotten fact has only its history
         fact = memory.perform(FACT, {"id": id_})
-    return answers.whole(fact | history)
+    return answers.whole(fact) | history
 
 
 def _entity(memory: Client, name: str) -> Answer:

@@ -231,7 +231,7 @@ TOOLS = (
         defaults=PAGE,
         shown=answers.facts,
     ),
-    Tool("history", HISTORY, "Events of a fact, also a forgotten one.", "id"),
+    Tool("history", HISTORY, "Events of a fact, also a forgotten one.", "id", shown=answers.history),
     Tool("stats", STATS, "Counts of facts."),
     Tool(
         "store",
