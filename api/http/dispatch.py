@@ -141,6 +141,8 @@ class Session(Client):
             shown["answers"] = [self._without_requested(one) for one in answer["answers"]]
         if isinstance(facts := answer.get("facts"), list):  # in other answers it is their number
             shown["facts"] = [one for one in facts if one.get("reason") not in REQUESTED]
+        if isinstance(outcomes := answer.get("results"), list):
+            shown["results"] = [_without_texts(one) if "action" in one else one for one in outcomes]
         if answer.get("left_out"):
             left_out = answer["left_out"]  # facts, or the numbers of messages
             shown["left_out"] = [one for one in left_out if not isinstance(one, dict) or one["rule"] not in ASKED]

@@ -498,6 +498,21 @@ def test_the_result_of_a_late_question_shows_no_more_than_its_answer_would(
         assert gone not in served.get(task, headers=reader).text
 
 
+def test_the_task_that_forgot_a_subject_shows_no_text_to_a_key_that_may_not_restore_it(
+    live: LiveSystem, served: httpx2.Client, owner: Owner
+) -> None:
+    fact = {"text": "The okapi hides.", "tags": ["okapi"]}
+    served.post("/memory/facts", json=fact, headers=owner.key).raise_for_status()
+    wish = {"tag": "okapi", "dry_run": False}
+    accepted = served.post("/memory/forget", params={"wait": False}, json=wish, headers=owner.key).raise_for_status()
+    task = f"/tasks/{accepted.json()['task']}"
+    eventually(lambda: served.get(task, headers=owner.key).json()["state"] == "done", "it is forgotten")
+    assert fact["text"] in served.get(task, headers=owner.key).text
+    shown = served.get(task, headers=make_key(live, owner.namespace, "read")).raise_for_status()
+    assert fact["text"] not in shown.text
+    assert shown.json()["result"]["done"] == 1
+
+
 def _late(live: LiveSystem, served: httpx2.Client, path: str, key: dict[str, str], body: Any = None) -> str:
     """Return the address of the task of a request that was answered too late, once it is done."""
     with psycopg.connect(live.database_url) as db:
