@@ -53,6 +53,7 @@ def test_no_idle_connection_to_redis_is_forgotten_by_a_firewall(address: str) ->
 
 def test_certificates_are_checked_by_default() -> None:
     assert configuration("rediss://host/0")["broker_url"] == "rediss://host/0?ssl_cert_reqs=required"
+    assert configuration("rediss:///0")["broker_url"] == "rediss://localhost/0?ssl_cert_reqs=required"
     unchecked = "rediss://host/0?ssl_cert_reqs=none"
     assert configuration(unchecked)["broker_url"] == unchecked
     assert configuration("rediss://host/0?ssl_ca_certs=/a b.pem")["result_backend"] == (

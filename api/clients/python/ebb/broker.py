@@ -167,7 +167,7 @@ def _celery_url(redis_url: str) -> str:
         return ";".join(f"sentinel://{login}{host}/{named.database}" for host in hosts)
     if parts.scheme == "rediss":
         options = {"ssl_cert_reqs": "required"} | dict(parse_qsl(parts.query))
-        return urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))
+        return urlunsplit(parts._replace(netloc=parts.netloc or "localhost", query=urlencode(options, quote_via=quote)))
     return redis_url
 
 
