@@ -32,7 +32,7 @@ class Conversation:
 
 
 def conversations(source: BinaryIO) -> Iterator[Conversation]:
-    """Yield the conversations of a file; single messages form one conversation.
+    """Yield the conversations of a file, also those without messages; single messages form one conversation.
 
     Raises:
         InvalidInputError: it is neither JSON nor JSONL, a damaged ZIP, or a ZIP of something else.
@@ -43,7 +43,7 @@ def conversations(source: BinaryIO) -> Iterator[Conversation]:
             raise InvalidInputError(f"Record {number} is no JSON object: {str(record)[:80]!r}; was the file cut off?")
         if (found := _conversation(record)) is None:
             alone.messages.append(record)
-        elif found.messages:
+        else:
             yield found
     if alone.messages:
         yield alone

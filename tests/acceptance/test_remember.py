@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ebb import Memory
+from ebb import InvalidInputError, Memory
 from live_system import LiveSystem
 
 pytestmark = pytest.mark.acceptance
@@ -80,9 +80,17 @@ def test_an_error_names_the_conversation_and_the_message_in_the_file(
     first, second = json.loads(live.ebb("remember", str(file), "-n", namespace, "--json").stdout)["conversations"]
     assert ([one["message"] for one in first["turns"]], second["left_out"]) == ([1], [1_002])
     assert [one["message"] for one in second["turns"]] == list(range(1_002))
-    file.write_text(json.dumps([*said[:1], {"session": "\0", "messages": FIRST}]))
+    file.write_text(json.dumps([*said[:1], {"session": "c3", "messages": []}, {"session": "\0", "messages": FIRST}]))
     refused = live.ebb("remember", str(file), "-n", namespace)
-    assert f"conversation 2 of {file}: session: must not contain NUL" in " ".join(refused.stderr.split())
+    assert f"conversation 3 of {file}: session: must not contain NUL" in " ".join(refused.stderr.split())
+
+
+def test_a_session_without_turns_left_asks_for_another(memory: Memory) -> None:
+    memory.store("The last but one.", session="long", turn=2**31 - 2)
+    with pytest.raises(InvalidInputError, match="session: has 1 turn left, which 2 new ones exceed; begin another"):
+        memory.remember(["One", "Two"], session="long")
+    assert memory.remember(["One"], session="long").turns[0].turn == 2**31 - 1
+    assert memory.remember(["One"], session="long").added == 0
 
 
 def test_a_message_that_is_too_long_becomes_several_turns(memory: Memory) -> None:

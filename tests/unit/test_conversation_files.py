@@ -105,10 +105,10 @@ def test_messages_as_lines_are_one_conversation() -> None:
     assert [one.messages for one in conversations(io.BytesIO(lines))] == [PLAIN]
 
 
-def test_conversations_without_messages_are_left_out() -> None:
+def test_conversations_without_messages_are_counted() -> None:
     content = json.dumps([{"uuid": "c1", "chat_messages": []}, CLAUDE, {"mapping": {}, "current_node": "x"}]).encode()
-
-    assert [one.session for one in conversations(io.BytesIO(content))] == ["c2"]
+    found = [(one.session, bool(one.messages)) for one in conversations(io.BytesIO(content))]
+    assert found == [("c1", False), ("c2", True), (None, False)]
 
 
 def test_what_chatgpt_hides_or_thinks_is_left_out_and_its_calls_are_of_a_tool() -> None:

@@ -17,12 +17,17 @@ from workers.storage.connection import transaction
 
 OF_MESSAGES = UUID("0c5c2a54-7f0c-5d6e-9d0b-3a0f6f2f7b11")
 
+MOST_TURNS = 2**31
+
 
 def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict[str, Any]], list[UUID]]:
     """Return the statements of the messages, the fact of each, and the ids of the new ones.
 
     New facts and new occurrences of known ones continue the session's turns. An id is derived from namespace, session
     and statement, so that a repeated message gives the same fact or occurrence.
+
+    Raises:
+        InvalidInputError: the session has fewer turns left than there are new ones.
     """
     said = conversation.utterances(asked.messages, context.settings.max_text)
     ids = [_id(asked, one) for one in said]
@@ -32,6 +37,11 @@ def turns(context: Context, asked: Remember) -> tuple[list[Utterance], list[dict
         following, repeated = facts.next_turn(db, owner.id, asked.session, ids)
     known |= repeated
     new = {id_: following + place for place, id_ in enumerate(dict.fromkeys(one for one in ids if one not in known))}
+    if new and (left := MOST_TURNS - following) < len(new):
+        raise InvalidInputError(
+            f"session: has {left} {'turn' if left == 1 else 'turns'} left, which {len(new)} new ones exceed; "
+            "begin another session."
+        )
     return said, [_fact(asked, one, id_, new.get(id_)) for one, id_ in zip(said, ids, strict=True)], list(new)
 
 
