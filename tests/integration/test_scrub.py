@@ -127,12 +127,13 @@ def test_erasures_reach_the_redis_of_every_group_and_are_kept_until_all_answered
     with own_keys(second) as redis:
         for erase in (purge.clean, purge.scrub):
             erase_facts(memory, 1)
-            idempotency.keep_answer(redis, "one", {"text": "Zebulon"})
+            for id_, answer in (("one", {"text": "Zebulon"}), ("two", {"from": "Zebulon", "to": "Ulm"})):
+                idempotency.keep_answer(redis, id_, answer)
             assert purge.GROUP_IS_AWAY.format(1) in purge.scrub(partly.context, day(1))
             assert not purge.clean(partly.context, day(1))
             assert idempotency.kept_answer(redis, "one")
             assert erase(groups.context, day(1))
-            assert idempotency.kept_answer(redis, "one") is None
+            assert idempotency.kept_answer(redis, "one") is idempotency.kept_answer(redis, "two") is None
             assert not purge.clean(groups.context, day(1))
 
 

@@ -14,8 +14,8 @@ OWNER = "ebb:owner"
 LATE = "ebb:late"
 ANSWER = "ebb:answer"
 QUOTING = "ebb:quoting"
-TEXT = '"text": '
-"""Occurs in answers that quote facts, such as those of consolidations."""
+QUOTED = ('"text": ', '"from": ')
+"""One of them occurs in answers that quote facts or relations, such as those of consolidations."""
 
 RECEIPT_SECONDS = 86_400
 """How long a request can be repeated with its key, and the state of an accepted write can be read."""
@@ -77,10 +77,10 @@ def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str,
 
 
 def keep(redis: Redis, key: str, encoded: str, seconds: int, *, nx: bool) -> None:
-    """Keep an answer (JSON) under a key; if it quotes facts, erasing facts drops it."""
+    """Keep an answer (JSON) under a key; if it quotes facts or relations, erasing facts drops it."""
     with redis.pipeline() as pipeline:  # in one step: an erasure in between would drop the key from the list alone
         pipeline.set(key, encoded, nx=nx, ex=seconds)
-        if TEXT in encoded:
+        if any(one in encoded for one in QUOTED):
             note_quoting(pipeline, key)
         pipeline.execute()
 
