@@ -164,8 +164,12 @@ def test_a_write_is_accepted_and_its_state_reported(memory: Memory) -> None:
 def test_errors_are_classes_that_say_what_to_do(memory: Memory, url: str, live: LiveSystem, namespace: str) -> None:
     with pytest.raises(NotFoundError, match="no live fact"):
         memory.fact(uuid4())
-    with pytest.raises(InvalidInputError, match="limit"):
+    with pytest.raises(InvalidInputError, match=r"^limit: .* given 100000\.$"):
         memory.recall("Where?", limit=100_000)
+    with pytest.raises(InvalidInputError, match=r"^source: .* given ''; last_observed: .* given 'noon'\.$"):
+        memory.relate("", "Leipzig", "lives in", last_observed="noon")
+    with pytest.raises(InvalidInputError, match=r"^older: .* given 'x'\.$"):
+        memory.branch("x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="no parameter colour"):
         memory.recall("Where?", colour="red")  # type: ignore[call-arg]
     with pytest.raises(InvalidInputError, match=r"^url: .* does not begin with http://HOST"):

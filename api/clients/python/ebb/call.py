@@ -1,6 +1,7 @@
 """Calls: one operation over HTTP, from its parameters to its answer or error, with retries."""
 
 import json
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ LONGEST_WAIT = 86_400.0
 
 AN_ADDRESS = "give an address such as http://127.0.0.1:5556."
 FIRST_PAUSE = 0.2
+PLACED = re.compile(r"^(?:body|query|path)\.(\w+)")
 SHOWN = 200
 SHOWN_BEFORE = 20
 
@@ -105,6 +107,9 @@ class Call:
     params: dict[str, Any] = field(default_factory=dict)
     body: bytes | None = None
     key: str | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """Parameters by those names over HTTP that differ."""
+
     failures: int = 0
     started: float = field(default_factory=time.monotonic)
 
@@ -192,6 +197,7 @@ def call(
         queried if wait else queried | {"wait": False},
         _encoded(plain) if has_body else None,
         (key or str(uuid4())) if operation.writes else None,
+        {spelled: name for name, spelled in operation.spelled.items()},
     )
 
 
@@ -312,15 +318,15 @@ def _without_defaults(value: Any) -> Any:
     return [_without_defaults(one) for one in value]
 
 
-def answer(response: httpx.Response, kind: type[Parsed], written: Position) -> Parsed:
-    """Return the answer of a response, and note its position in the log.
+def answer(response: httpx.Response, kind: type[Parsed], request: Call) -> Parsed:
+    """Return the answer of a response to a request, and note its position in the log.
 
     Raises:
         EbbError: the response is an error, or no answer of Ebb.
     """
-    written.note(response.headers.get(HEADER))
+    request.server.written.note(response.headers.get(HEADER))
     if not response.is_success:
-        raise error_of(response)
+        raise error_of(response, request.names)
     try:
         return kind.model_validate_json(response.content)
     except ValidationError:
@@ -333,14 +339,20 @@ def _foreign(response: httpx.Response) -> str:
     return f"{response.url.host} answered {response.status_code} and is perhaps not Ebb: {shown!r}"
 
 
-def error_of(response: httpx.Response) -> EbbError:
-    """Return the error of a response, with the beginning of its text if it is not from Ebb."""
+def _detail(problem: Mapping[str, Any], names: Mapping[str, str]) -> str:
+    """Return what is wrong, with parameters as the caller named them, who knows of no body and no query."""
+    faults = [PLACED.sub(lambda found: names.get(found[1], found[1]), one) for one in problem.get("errors", ())]
+    return f"{'; '.join(faults)}." if faults else str(problem["detail"])
+
+
+def error_of(response: httpx.Response, names: Mapping[str, str] | None = None) -> EbbError:
+    """Return the error of a response, with parameters renamed, or the beginning of its text if it is not from Ebb."""
     if response.has_redirect_location:
         place = response.headers["location"]
         return EbbError(f"{response.url.host} redirects to {place!r}; give the address of Ebb there as `url`.")
     try:
         problem = response.json()
-        detail, task = str(problem["detail"]), str(problem.get("task") or "")
+        detail, task = _detail(problem, names or {}), str(problem.get("task") or "")
     except (ValueError, KeyError, TypeError, AttributeError):
         problem, detail, task = {}, _foreign(response), ""
     kind = OlderWorkersError if problem.get("type") == OLDER_WORKERS else kind_of(response.status_code)

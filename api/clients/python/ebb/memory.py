@@ -145,7 +145,7 @@ class Memory(Connected, Operations):
     def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:
             try:
-                return answer(self._http.request(**request.arguments()), kind, self._server.written)
+                return answer(self._http.request(**request.arguments()), kind, request)
             except FAILURES as error:
                 time.sleep(request.pause(error))
             except RuntimeError:
@@ -205,7 +205,7 @@ class AsyncMemory(Connected, AsyncOperations):
     async def _read(self, request: Call, kind: type[Parsed]) -> Parsed:
         while True:
             try:
-                return answer(await self._http.request(**request.arguments()), kind, self._server.written)
+                return answer(await self._http.request(**request.arguments()), kind, request)
             except FAILURES as error:
                 await asyncio.sleep(request.pause(error))
             except RuntimeError:
