@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, TypeAlias, TypeVar
+from urllib.parse import unquote_to_bytes
 
 from anyio import CapacityLimiter, to_thread
 from ebb.contract.faults import MOST_FAULTS, few_unknown, show
@@ -92,6 +93,7 @@ class Route(APIRoute):
             with until_stopped(request):
                 late = _Deadline(request)
                 turns = await late.within(identified(request))
+                _check_query(request)
                 body = await _body(request, taken=parse is not None)
                 return await late.within(in_turn(request, turns, body))
 
@@ -163,6 +165,17 @@ def _identify(request: Request) -> None:
     who = identify(request, key, request.headers.get("x-ebb-namespace"))
     if who.key is None and is_led_here(request):
         request.state.caller = replace(who, scopes=who.scopes - {"write"})
+
+
+def _check_query(request: Request) -> None:
+    """Refuse a query that is no UTF-8, whose values would be read as others that nothing has."""
+    try:
+        unquote_to_bytes(request.scope["query_string"]).decode()
+    except UnicodeDecodeError as error:
+        odd = f"%{error.object[error.start]:02X}"
+        raise HTTPException(
+            HTTPStatus.UNPROCESSABLE_ENTITY, f"query: is no UTF-8 at {odd}; encode its values as UTF-8."
+        ) from None
 
 
 async def _body(request: Request, *, taken: bool) -> bytes:

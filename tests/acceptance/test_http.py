@@ -369,6 +369,7 @@ def test_idempotency_keys_are_separate_by_namespace(api: httpx2.Client) -> None:
         ("POST", "/memory/recall", {"query": "a", "limit": 0}, 422, "limit"),
         ("GET", "/memory/facts/nonsense", None, 422, "UUID"),
         ("GET", "/memory/forecast?days=0", None, 422, "days"),
+        ("GET", "/memory/facts?tag=%C3%A9%FF", None, 422, "query: is no UTF-8 at %FF"),
         ("GET", f"/memory/facts/{NOBODYS}", None, 404, "no live fact"),
         ("DELETE", f"/memory/facts/{NOBODYS}", None, 404, "no fact"),
         ("POST", f"/memory/facts/{NOBODYS}/restore", None, 404, "no fact"),
