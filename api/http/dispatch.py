@@ -270,8 +270,8 @@ ACCEPTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def accepted(_: Request, done: Exception) -> JSONResponse:
+def accepted(request: Request, done: Exception) -> JSONResponse:
     """Answer 202 with the task of an accepted write."""
     assert isinstance(done, WriteAccepted)  # noqa: S101  it is registered for no other
     content = {"task": done.task} | ({"id": done.fact} if done.fact else {})
-    return JSONResponse(content, 202, {"Location": f"/tasks/{done.task}"})
+    return JSONResponse(content, 202, {"Location": f"{request.scope.get('root_path', '')}/tasks/{done.task}"})

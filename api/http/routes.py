@@ -51,7 +51,7 @@ def store(memory: Session, given: dict[str, Any], response: Response) -> Any:
     answer = memory.store(**given)
     if answer["action"] in MADE and not answer.get("changed"):
         response.status_code = HTTPStatus.CREATED
-        response.headers["Location"] = f"/memory/facts/{answer['id']}"
+        response.headers["Location"] = f"{memory.url.path}/{answer['id']}"
     return answer
 
 

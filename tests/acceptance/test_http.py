@@ -1,5 +1,6 @@
 """The HTTP API with a real process and real workers; on loopback no key is needed."""
 
+import asyncio
 import gzip
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from ebb.contract.operation import EXAMPLE_ID, EXAMPLE_OTHER_ID
 from live_api import serving
 from live_system import FOLDER, LiveSystem, eventually
 
+from api.http import make_app
 from workers.coordination import signals
 from workers.coordination.redis import open_redis
 
@@ -24,6 +26,7 @@ pytestmark = pytest.mark.acceptance
 NOBODYS = "00000000-0000-4000-8000-000000000000"
 """An id without fact or task."""
 
+WAYS: tuple[dict[str, bool], ...] = ({}, {"wait": False})
 TEXT = "The spare key hangs behind the kitchen clock."
 
 
@@ -217,6 +220,26 @@ def test_an_accepted_write_is_done_and_its_task_says_so(api: httpx2.Client) -> N
     eventually(lambda: api.get(f"/tasks/{answered['task']}").json()["state"] == "done", "the write is done")
     assert api.get(f"/tasks/{answered['task']}").json()["result"]["id"] == answered["id"]
     assert api.get(f"/memory/facts/{answered['id']}").status_code == 200
+
+
+def test_what_is_new_is_found_behind_a_proxy_that_serves_a_part_of_its_paths(
+    live: LiveSystem, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in live.environment().items():
+        monkeypatch.setenv(name, value)
+    app = make_app()
+
+    async def locations() -> list[str]:
+        within = httpx2.ASGITransport(app, root_path="/ebb")
+        async with app.router.lifespan_context(app), httpx2.AsyncClient(transport=within, timeout=None) as client:
+            url, headers = "http://127.0.0.1/ebb/memory/facts", {"X-Ebb-Namespace": namespace}
+            stored = [await client.post(url, params=wait, json={"text": TEXT}, headers=headers) for wait in WAYS]
+        assert [one.status_code for one in stored] == [201, 202]
+        return [one.headers["location"] for one in stored]
+
+    fact, task = asyncio.run(locations())
+    assert fact.startswith("/ebb/memory/facts/")
+    assert task.startswith("/ebb/tasks/")
 
 
 def test_a_text_that_says_nothing_is_refused_before_it_is_accepted(api: httpx2.Client) -> None:
