@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import Any
 
 from ebb.contract.values import cleaned_tags
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, FiniteFloat
 
 from api.contrib.foreign import user_of
 from workers.core.episodes import OF_DOCUMENTS
@@ -65,11 +65,11 @@ class Filters(BaseModel):
     sector: str | None = None
     sectors: list[str] | None = None
     tags: list[str] | None = None
-    min_score: float | None = None
-    min_salience: float | None = None
+    min_score: FiniteFloat | None = None
+    min_salience: FiniteFloat | None = None
     user_id: str | None = None
-    startTime: float | None = None
-    endTime: float | None = None
+    startTime: FiniteFloat | None = None
+    endTime: FiniteFloat | None = None
 
 
 class QueryRequest(BaseModel):
@@ -79,8 +79,8 @@ class QueryRequest(BaseModel):
     k: int | None = Field(None, ge=1, le=MOST_K)
     filters: Filters | None = None
     user_id: str | None = None
-    startTime: float | None = None
-    endTime: float | None = None
+    startTime: FiniteFloat | None = None
+    endTime: FiniteFloat | None = None
 
     def wanted(self) -> Filters:
         """Return the filters, with the request's own fields where the filters have none."""

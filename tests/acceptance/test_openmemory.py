@@ -307,6 +307,9 @@ def test_words_decide_the_sector_and_stats_and_the_summary_count_them(api: httpx
 def test_invalid_requests_are_refused_and_missing_memories_reported(api: httpx2.Client) -> None:
     assert api.post("/memory/add", json={"content": ""}).status_code == 422
     assert api.post("/memory/query", json={"query": "x", "k": 0}).status_code == 422
+    no_number = b'{"query": "x", "filters": {"min_score": NaN}}'
+    headers = {"content-type": "application/json"}
+    assert api.post("/memory/query", content=no_number, headers=headers).status_code == 422
     assert api.post("/memory/add", json={"content": "x", "user_id": "安" * 20}).status_code == 422
     assert api.get("/memory/no-such-id").status_code == 404
     assert api.get(f"/memory/{uuid4()}").status_code == 404
