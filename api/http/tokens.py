@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -128,8 +129,10 @@ def _documents(read: Callable[[str], httpx.Response], issuer: str) -> Iterator[d
         f"{path}/.well-known/openid-configuration",
     ):
         answer = read(f"{parts.scheme}://{parts.netloc}{place}")
-        if answer.is_success and answer.json().get("issuer") == issuer:
-            yield answer.json()
+        with suppress(ValueError):  # a page
+            found = answer.json() if answer.is_success else None
+            if isinstance(found, dict) and found.get("issuer") == issuer:
+                yield found
 
 
 def _own_name(given: str) -> str:

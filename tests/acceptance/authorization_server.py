@@ -15,6 +15,13 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 
+PLACES = (
+    "/.well-known/oauth-authorization-server/realm",
+    "/.well-known/openid-configuration/realm",
+    "/realm/.well-known/openid-configuration",
+)
+"""Where the metadata is looked for."""
+
 
 class AuthorizationServer(ThreadingHTTPServer):
     """Approves every request for authorization at once, for one user."""
@@ -70,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         path, query = urlsplit(self.path).path, urlsplit(self.path).query
-        if path == "/.well-known/oauth-authorization-server/realm":
+        if path in PLACES:
             self._send(self.server.metadata())
         elif path == "/realm/jwks":
             self._send(self.server.jwks())
@@ -114,8 +121,8 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Keep the tests' output clean."""
 
-    def _send(self, content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> None:
-        body = json.dumps(content).encode()
+    def _send(self, content: dict[str, Any] | bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
         for name, value in {
             "Content-Type": "application/json",

@@ -327,6 +327,13 @@ def tokens_of(issuer: AuthorizationServer) -> Tokens:
     return Tokens(Settings.from_environment(given))
 
 
+def test_pages_in_the_place_of_metadata_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    with authorization_server(USER) as issuer:
+        found = iter([b"<html>", b"[]", issuer.metadata()])
+        monkeypatch.setattr(issuer, "metadata", lambda: next(found))
+        assert tokens_of(issuer).verify(issuer.token(AUDIENCE)).subject == USER
+
+
 @pytest.mark.parametrize("scope", [None, 5, {"read": True}, ["read", 5]])
 def test_scopes_that_are_neither_text_nor_a_list_grant_nothing(issuer: AuthorizationServer, scope: Any) -> None:
     granted = tokens_of(issuer).verify(issuer.token(AUDIENCE, scope))
