@@ -6,10 +6,12 @@ It is stateless, so that any number of API processes may share one address.
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
@@ -18,6 +20,7 @@ from api.http.dispatch import Session
 from api.http.door import door_of
 from api.http.limits import Turns
 from api.http.problems import MCP, METADATA, SCOPES, scopes, until_stopped
+from api.http.route import check_parts
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -118,9 +121,13 @@ async def messages(request: Request, who: Annotated[Caller, Depends(caller)]) ->
     A call for which an access token lacks the scope is refused with 403: its client then asks its user for more.
     With a key the tool's answer says so, because an agent has no other way to learn it.
 
-    The body is read here, because the session manager answers 500 to one that ends early.
+    The body is read here, because the session manager answers 500 to one that ends early. It parses on the event loop,
+    and quotes a list in full before it refuses it.
     """
     body = await request.body()
+    check_parts(body)
+    if body.lstrip().startswith(b"["):
+        raise HTTPException(HTTPStatus.BAD_REQUEST, "body: is a list; send one message at a time.")
     if who.has_token and not who.scopes.issuperset(SCOPES):
         scope = await anyio.to_thread.run_sync(_scope_of, body)
         if scope is not None:

@@ -204,6 +204,14 @@ def _parts(body: bytes) -> int:
     return sum(map(body.count, (b"[", b"{", b":", b",")))
 
 
+def check_parts(body: bytes) -> None:
+    """Refuse a body with too many values."""
+    if _parts(body) > MOST_PARTS:
+        raise HTTPException(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_PARTS} values; send it in pieces."
+        )
+
+
 def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> Any:
     """Return a body as the type that its route expects.
 
@@ -212,10 +220,7 @@ def _parsed(body: bytes, adapter: TypeAdapter[Any], known: frozenset[str]) -> An
         InvalidBodyError: it is JSON, but does not fit the type; the first faults are named.
         HTTPException: Python cannot read it, or it has too many values.
     """
-    if _parts(body) > MOST_PARTS:
-        raise HTTPException(
-            HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body has more than {MOST_PARTS} values; send it in pieces."
-        )
+    check_parts(body)
     try:
         given = json.loads(body)
     except json.JSONDecodeError as error:

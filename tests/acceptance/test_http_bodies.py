@@ -63,8 +63,11 @@ def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
         assert "EBB_MAX_BODY" in answer.json()["detail"]
     assert served.post(BATCH, content=body, headers=headers).status_code == 200
     values = json.dumps({"facts": [{"text": "Mira bakes.", "metadata": {"all": [[]] * 300_000}}]})
-    answer = served.post(BATCH, content=values, headers=headers)
-    assert (answer.status_code, "in pieces" in answer.json()["detail"]) == (413, True)
+    for path in (BATCH, "/mcp"):
+        answer = served.post(path, content=values, headers=headers)
+        assert (answer.status_code, "in pieces" in answer.json()["detail"]) == (413, True), path
+    answer = served.post("/mcp", content=b" [{}, {}]", headers=headers)
+    assert (answer.status_code, answer.json()["detail"]) == (400, "body: is a list; send one message at a time.")
 
 
 @pytest.mark.parametrize("path", ["/memory/facts", "/mcp"])
