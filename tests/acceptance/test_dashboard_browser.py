@@ -55,6 +55,21 @@ def test_each_page_fits_its_window_and_says_no_error(
             assert not tab.evaluate(CUT_OFF), path
 
 
+def test_graph_and_table_of_relations_stand_side_by_side_only_where_both_fit(
+    browser: Browser, url: str, live: LiveSystem
+) -> None:
+    namespace = f"related-{uuid4()}"
+    with live.client(namespace) as memory:
+        for number in range(9):
+            memory.relate(f"The module of authentication {number}", "The library of tokens", "depends_on_all_of")
+    with looking(browser, url, headers={"X-Ebb-Namespace": namespace}) as tab:
+        tab.goto("/dashboard/relations")
+        for width in (WIDE, 1400, 1536):
+            tab.set_viewport_size({"width": width, "height": 800})
+            assert tab.evaluate(CUT_OFF.replace("table.stacks", ".related table, .related svg")) == 0, width
+        assert tab.locator(".graph.small").count() == 0
+
+
 @pytest.mark.slow
 def test_every_control_is_reachable_by_the_tab_key_with_visible_focus(
     browser: Browser, url: str, sample: dict[str, str]
