@@ -19,7 +19,8 @@ JSON = "json"
 def configure(app: "Celery", redis_url: str | None = None) -> None:
     """Configure an app so that tasks of Ebb are routed to their queues and their results are found.
 
-    `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own.
+    `redis_url` is Ebb's broker, `EBB_REDIS_URL`; by default the app's own. The app's broker and result backend become
+    those of Ebb, also for its own tasks: if it has others, make a second app for Ebb.
 
     Raises:
         ValueError: the URL is not supported, or the app has none, a prefix for its keys, or results that are not JSON.
