@@ -16,7 +16,6 @@ COMMON = frequent_words()
 SAME = [
     ("Mira moved to Leipzig.", "Mira has moved to Leipzig."),
     ("The user prefers dark mode.", "User prefers dark mode"),
-    ("It holds 250 guests.", "It holds 250 guests, they say."),
     ("The boat and the canal belong to Mira.", "Boat and canal belong to Mira"),
     ("Yes: the kitchen is upstairs.", "yes the Kitchen is upstairs"),
     ("Mira's got a red boat", "Mira has got a red boat"),
@@ -30,6 +29,8 @@ SAME = [
 ]
 DIFFERENT = [
     ("It holds 250 guests.", "It holds 350 guests."),
+    ("It holds 250 guests.", "It holds 250 guests, they say."),
+    ("Mira likes tea in the morning.", "Mira likes green tea in the morning."),
     ("Tea is at four.", "Tea is at five."),
     ("Mira moved to Leipzig.", "Mara moved to Leipzig."),
     ("Mira moved to Leipzig.", "Mira moved to Dresden."),

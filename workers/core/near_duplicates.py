@@ -83,8 +83,9 @@ def wording(text: str) -> Wording:
 def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
     """Return whether two texts differ in a figure, a negation, a name, a sign, the order of words, or an unknown word.
 
-    They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after".
-    `common` are the English words that may differ, beside stop words: other forms of them may differ too.
+    They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after", or
+    if one has a word in addition that is no stop word, as "green" in "green tea": what is merged would lose it, or what
+    is said more generally. `common` are the English words of which another form may differ.
     """
     return (
         one.figures != two.figures
@@ -97,9 +98,10 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
 
 
 def _replace(own: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether each of two texts has words that the other lacks in any form."""
+    """Return whether each of two texts has words that the other lacks in any form, or one such a word says much."""
     mine, theirs = {*stems([*own])}, {*stems([*others])}
-    return not (mine <= theirs or theirs <= mine)
+    is_within = mine <= theirs or theirs <= mine
+    return not is_within or {*stems([*own - SAY_LITTLE])} != {*stems([*others - SAY_LITTLE])}
 
 
 def _decide(differing: frozenset[str], common: Collection[str]) -> bool:
