@@ -16,7 +16,7 @@ from api.client import Client
 from api.transport import LostError
 from workers.coordination import transport
 from workers.coordination.redis import open_redis
-from workers.errors import LateError
+from workers.errors import InvalidInputError, LateError
 from workers.queues import configuration, length_of
 
 
@@ -49,6 +49,12 @@ def test_a_success_stays_when_the_task_runs_again(app: Celery) -> None:
     for answer, state in (("added", SUCCESS), ("duplicate", SUCCESS), (ValueError("late"), FAILURE)):
         app.backend.store_result("one", answer, state)
     assert stored(app, "one")["result"] == "added"
+
+
+def test_an_answer_that_is_too_large_is_an_error_that_says_what_to_do(app: Celery) -> None:
+    app.backend.store_result("one", {"text": "a" * transport.MOST_BYTES}, SUCCESS)
+    with pytest.raises(InvalidInputError, match="33 MiB, and one may have 32 MiB: ask for fewer"):
+        app.AsyncResult("one").get(timeout=5)
 
 
 def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:

@@ -41,6 +41,7 @@ from redis.exceptions import RedisError, ResponseError
 from workers.clock import Clock
 from workers.coordination.redis import ask_once, is_refusal
 from workers.coordination.redis import clock as server_clock
+from workers.errors import InvalidInputError
 
 log = logging.getLogger(__name__)
 
@@ -223,6 +224,9 @@ STORE_RESULT = """
 SUCCEEDED = '{"status": "SUCCESS"'
 """Beginning of the result of a task that succeeded, in JSON as kombu writes it."""
 
+MOST_BYTES = 32 * 2**20
+"""Maximum size of a result. Clients need several times as much memory, and Redis accepts no value of 512 MiB."""
+
 
 class _InOneTrip:
     """Stores results by a script, on connections that are kept alive, for which Celery has no setting."""
@@ -234,10 +238,14 @@ class _InOneTrip:
     def _store_result(
         self: Any, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
     ) -> Any:
-        """Store and publish a result, unless the task succeeded before."""
+        """Store and publish a result, unless the task succeeded before; in place of one that is too large, an error."""
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
         stored = self.encode(meta | {"task_id": task_id})
+        if state == SUCCESS and len(stored) > MOST_BYTES:
+            size, most = math.ceil(len(stored) / 2**20), MOST_BYTES // 2**20
+            error = InvalidInputError(f"The answer has {size} MiB, and one may have {most} MiB: ask for fewer at once.")
+            return self._store_result(task_id, self.prepare_exception(error), FAILURE, request=request)
         keys, is_ready = (self.get_key_for_task(task_id), READY + task_id), int(state in READY_STATES)
         self.ensure(self.client.eval, (STORE_RESULT, len(keys), *keys, stored, seconds, SUCCEEDED, is_ready))
         return result
