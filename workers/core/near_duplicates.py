@@ -83,9 +83,9 @@ def wording(text: str) -> Wording:
 def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
     """Return whether two texts differ in a figure, a negation, a name, a sign, the order of words, or an unknown word.
 
-    They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after", or
-    if one has a word in addition that is no stop word, as "green" in "green tea": what is merged would lose it, or what
-    is said more generally. `common` are the English words of which another form may differ.
+    They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after",
+    or if one has a word in addition that is no stop word, as "green" in "green tea": what is merged would lose it, or
+    what is said more generally. `common` are the English words of which another form may differ.
     """
     return (
         one.figures != two.figures
