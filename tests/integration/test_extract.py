@@ -283,6 +283,22 @@ def test_nothing_is_left_of_what_is_drawn_from_a_turn_while_it_is_forgotten(
     assert drawing.value("select count(*) from facts where text like '%%Porto%%'") == int(not purge)
 
 
+@pytest.mark.parametrize("moment", ["store_many", "_link"])
+@pytest.mark.parametrize("purge", [True, False])
+def test_nothing_is_left_of_what_a_killed_delivery_drew_from_a_turn_that_is_forgotten_then(
+    drawing: Memory, monkeypatch: pytest.MonkeyPatch, moment: str, purge: bool
+) -> None:
+    (turn,) = remember(drawing, "By the way. " + HOMES["Porto"])
+    with monkeypatch.context() as killed:
+        killed.setattr(extract, moment, lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            draw(drawing, [turn])
+
+    drawing.forget(turn, at=1, purge=purge)
+    assert draw(drawing, [turn]) == 0
+    assert drawing.value("select count(*) from facts where text like '%%Porto%%'") == int(not purge)
+
+
 def test_turns_are_linked_in_the_lock_order_of_an_erasure(drawing: Memory) -> None:
     (turn,) = remember(drawing, HOMES["Porto"])
     with ThreadPoolExecutor(1) as pool, connect(drawing.context.database_url) as db:

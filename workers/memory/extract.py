@@ -130,13 +130,13 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     Idempotent: the LLM's answer is kept for a day and used again.
     """
     own = uuid5(ids[0], "\n".join(map(str, ids)))
-    with context.namespace(namespace) as (db, tenant):
-        shown = turns.read_turns(db, tenant, ids, BEFORE)
-    wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
-    if not wanted:
-        return 0
     kept = idempotency.kept_answer(context.redis, str(own))
     if kept is None:
+        with context.namespace(namespace) as (db, tenant):
+            shown = turns.read_turns(db, tenant, ids, BEFORE)
+        wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
+        if not wanted:
+            return 0
         found = _drawn(context, wanted, shown)
         with transaction(context.database_url) as db:
             left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
@@ -218,7 +218,9 @@ def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> di
 
 def _store(context: Context, namespace: str, planned: dict[str, Any], now: datetime, own: UUID) -> int:
     """Store the facts and link each to its turns; return how many are new, without those whose turns were forgotten."""
-    facts = [NewFact.model_validate(one) for one in planned["facts"]]
+    sources = _sources(planned)
+    lost = _forget_lost(context, namespace, sources, now)  # with what a killed delivery stored and did not link
+    facts = [one for one in map(NewFact.model_validate, planned["facts"]) if one.id not in lost]
     done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
     late = [place for place, one in enumerate(done) if isinstance(one, InvalidInputError) and facts[place].supersedes]
     if late:  # what they were to supersede has been superseded or forgotten since
@@ -235,10 +237,7 @@ def _store(context: Context, namespace: str, planned: dict[str, Any], now: datet
             new.add(one.id)
     pairs = [(stored.get(UUID(fact), UUID(fact)), UUID(turn)) for fact, turn in planned["links"]]
     _link(context, namespace, [(fact, turn) for fact, turn in pairs if fact is not None], now)
-    lost = _lost(context, namespace, {one: own for one, own in _sources(planned).items() if one in new}, now)
-    if lost:
-        forget(context, namespace, sorted(lost), now, purge=True)
-    return len(new - lost)
+    return len(new - _forget_lost(context, namespace, {one: sources[one] for one in new & sources.keys()}, now))
 
 
 def _sources(planned: dict[str, Any]) -> dict[UUID, set[UUID]]:
@@ -250,11 +249,15 @@ def _sources(planned: dict[str, Any]) -> dict[UUID, set[UUID]]:
     return found
 
 
-def _lost(context: Context, namespace: str, sources: Mapping[UUID, set[UUID]], now: datetime) -> set[UUID]:
-    """Return the facts whose turns have all been forgotten meanwhile, before there were links to them."""
+def _forget_lost(context: Context, namespace: str, sources: Mapping[UUID, set[UUID]], now: datetime) -> set[UUID]:
+    """Erase and return the facts linked to no turn, since theirs were all forgotten before there were links to them."""
     with context.namespace(namespace) as (db, tenant):
         kept = _wanted_among(db, tenant, sorted(set().union(*sources.values())), now)
-    return {fact for fact, own in sources.items() if own.isdisjoint(kept)}
+        lost = {fact for fact, own in sources.items() if own.isdisjoint(kept)}
+        lost -= {one for one in lost if any(link.type == LINK for link in links.of(db, tenant, one, None, None))}
+    if lost:
+        forget(context, namespace, sorted(lost), now, purge=True)
+    return lost
 
 
 def _wanted_among(db: Connection, tenant: int, ids: Sequence[UUID], now: datetime) -> set[UUID]:
