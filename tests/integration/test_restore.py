@@ -365,3 +365,38 @@ def test_the_rest_of_a_long_restore_is_left_to_children_that_do_not_recall(memor
     waiting = {queue: [json.loads(one)["headers"]["task"] for one in messages] for queue, messages in sent.items()}
     assert waiting == {STORE: ["memory.regenerate"], MAINTENANCE: ["memory.restore"]}
     assert memory.value("select count(*) from facts where forgotten_at is not null") == 1
+
+
+KILLED_RESTORE = """
+import json
+from uuid import uuid4
+from workers.memory import restore
+from workers.tasks import retention
+
+def kill(_, faded):
+    if not killed:
+        killed.append(True)
+        raise SystemExit
+    sent.extend(map(str, faded))
+
+killed, sent = [], []
+restore.AT_ONCE, restored = 2, {"kwargs": {"reason": "asked"}, "task_id": str(uuid4())}
+retention.regenerate_soon = kill
+try:
+    retention.restore.apply(**restored)
+except SystemExit:
+    pass
+print(json.dumps({"answer": retention.restore.apply(**restored).result, "sent": sent}))
+"""
+
+
+def test_a_restore_of_many_counts_and_regenerates_what_its_killed_delivery_restored(memory: Memory) -> None:
+    ids = [memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six")]
+    memory.forget(*ids, at=0)
+    urls = {
+        "EBB_DATABASE_URL": memory.context.settings.database_url, "EBB_REDIS_URL": memory.context.settings.redis_url
+    }  # fmt: skip
+    program = [sys.executable, "-c", KILLED_RESTORE]
+    done = json.loads(subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout)
+    assert done["answer"]["restored"] == 3
+    assert sorted(done["sent"]) == sorted(map(str, ids))

@@ -113,6 +113,17 @@ def restore_next(
     return Batch(outcomes, faded, last)
 
 
+def restored_before(context: Context, namespace: str, now: datetime, part: UUID) -> Batch:
+    """Return the facts that an earlier delivery of a part of a restore has restored, if there was one."""
+    with context.namespace(namespace) as (db, tenant):
+        if not tenant or activity.claim_uses(db, tenant, [part]):
+            return Batch()
+        done = sorted(events.restored_at(db, tenant, None, now))
+        live = activity.read_live(db, tenant, done)
+    faded = live.only(live.anchors.fidelity == FINGERPRINT).ids
+    return Batch({id_: Outcome(id=id_, action="restored") for id_ in done}, faded)
+
+
 def selected(context: Context, namespace: str, selection: Selection) -> int:
     """Return the number of selected tombstones."""
     with transaction(context.database_url) as db:

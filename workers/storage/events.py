@@ -95,7 +95,8 @@ EDITED_LATER = """
 
 RESTORED_AT = """
     select fact from events
-    where namespace = %(namespace)s and fact = any(%(facts)s) and what = 'restored' and at = %(now)s
+    where namespace = %(namespace)s and (%(facts)s::uuid[] is null or fact = any(%(facts)s))
+        and what = 'restored' and at = %(now)s
 """
 
 # Events of earlier versions have no reason; the preceding event says why the fact was forgotten.
@@ -260,9 +261,9 @@ def edited_later(db: Connection, namespace: int, facts: Sequence[UUID], now: dat
     return {fact: Edits(at, frozenset(fields), frozenset(tags)) for fact, at, fields, tags in rows}
 
 
-def restored_at(db: Connection, namespace: int, facts: Sequence[UUID], now: datetime) -> set[UUID]:
-    """Return the facts that were restored at exactly this instant, by an earlier delivery of the same request."""
-    given = {"namespace": namespace, "facts": list(facts), "now": now}
+def restored_at(db: Connection, namespace: int, facts: Sequence[UUID] | None, now: datetime) -> set[UUID]:
+    """Return those of the facts, or of all, that an earlier delivery of a request restored at exactly this instant."""
+    given = {"namespace": namespace, "facts": None if facts is None else list(facts), "now": now}
     return {fact for (fact,) in db.execute(RESTORED_AT, given)}
 
 

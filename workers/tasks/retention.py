@@ -169,7 +169,7 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
     selection = _selection(asked, BY_DECAY, EVERY_REASON)
     if asked.dry_run:
         return {"matching": restoring.selected(context, asked.namespace, selection)}
-    done, rest = _restore_selected(asked, selection, at)
+    done, rest = _restore_selected(asked, selection, at, uuid_of(self.request.id or ""))
     answer = done.model_dump(mode="json")
     if rest is not None:
         going = {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}
@@ -184,13 +184,17 @@ def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
     return _results(ids, [done.outcomes[id_] for id_ in ids])
 
 
-def _restore_selected(asked: Restore, selection: Selection, at: datetime) -> tuple[SoFar, Cursor | None]:
-    """Restore in batches; return the counts and the position to continue from, if any.
+def _restore_selected(asked: Restore, selection: Selection, at: datetime, own_id: UUID) -> tuple[SoFar, Cursor | None]:
+    """Restore in batches; return the counts, with an earlier delivery's, and the position to continue from, if any.
 
     The first task, which keeps a child from recalls, ends soon; its successors do not.
     """
     deadline = time.monotonic() + (WORK_SECONDS if asked.asked_by else SHORT_SECONDS)
     done, place = asked.so_far or SoFar(), cursors.place(asked.after, Cursor)
+    before = restoring.restored_before(context, asked.namespace, at, own_id)
+    done = done.model_copy(update={"restored": max(done.restored, len(before.outcomes))})
+    for begin in range(0, len(before.faded), restoring.AT_ONCE):
+        regenerate_soon(asked.namespace, before.faded[begin : begin + restoring.AT_ONCE])
     while True:
         batch = restoring.restore_next(context, asked.namespace, selection, at, place)
         signals.mark_grown(context.redis, asked.namespace)
