@@ -469,15 +469,19 @@ def test_touches_recorded_together_are_as_if_each_came_by_itself(
         assert memory.rows(USED, after) == memory.rows(USED, before)
 
 
-def test_facts_of_one_touch_that_a_pass_forgot_meanwhile_are_revived_at_their_own_instants(memory: Memory) -> None:
+def test_facts_of_one_touch_that_a_pass_forgot_meanwhile_are_known_again_since_that_pass(memory: Memory) -> None:
     first, second = (memory.add(text, decay_class="normal") for text in ("Tea at four.", "Cake on Sunday."))
     ends = memory.row(first)["ends"]
     memory.decay(ends + 5 * MINUTE)
     assert memory.ids("tea", at=ends + 6 * MINUTE) == []
     shown = [Shown([first], day(ends - MINUTE)), Shown([second], day(ends - 2 * MINUTE))]
     assert {*touch.touch(memory.context, "default", shown).changed} == {first, second}
-    revived = memory.rows("select fact, at from events where what = 'revived' order by at")
-    assert [fact for fact, _ in revived] == [second, first]
+    assert [memory.row(id_)["last_seen"] for id_ in (first, second)] == pytest.approx(
+        [ends - MINUTE, ends - 2 * MINUTE], rel=1e-9
+    )
+    assert [what for what, _ in memory.history(first, at=ends + 1)] == ["stored", "recalled", "forgotten", "revived"]
+    known = ({"known_as_of": day(ends + minutes * MINUTE)} for minutes in (4, 5, 6))
+    assert [memory.ids("tea", at=ends + 1, **one) for one in known] == [[first]] * 3
 
 
 def test_a_use_that_two_deliveries_gave_other_facts_counts_once(memory: Memory) -> None:

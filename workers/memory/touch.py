@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from uuid import UUID, uuid4
 
@@ -55,11 +55,14 @@ class Reached:
         return ends_at > self.forgotten_at
 
     def revive(self, db: Connection, tenant: int, kept: Collection[UUID]) -> None:
-        """Restore the `kept` facts that are tombstones; the caller writes their activity."""
+        """Restore the `kept` facts that are tombstones; the caller writes their activity.
+
+        They were used before a pass forgot them, but only live again since then.
+        """
         back: dict[datetime, list[UUID]] = {}
         for id_, at, forgotten_at in zip(self.rows.ids, self.at, self.forgotten_at.tolist(), strict=True):
             if forgotten_at > -np.inf and id_ in kept:
-                back.setdefault(at, []).append(id_)
+                back.setdefault(max(at, datetime.fromtimestamp(forgotten_at, UTC)), []).append(id_)
         for at, ids in back.items():
             tombstones.revive(db, tenant, ids, at, what="revived")
             signatures.revive(db, tenant, ids)
