@@ -445,6 +445,15 @@ def test_a_question_as_of_before_the_end_finds_facts_demoted_since(memory: Memor
     assert memory.ids("Where is the spare key?", at=20) == []
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_why_explains_a_deep_fact_that_no_question_promotes(memory: Memory, sunk: UUID, *, several: bool) -> None:
+    memory.add("Noah plays the violin.", at=20, namespace="other")
+    names = {"namespaces": ("other", "default")} if several else {}
+    found = memory.ask("Who plays the violin?", at=20, why=sunk, **names).why
+    assert found is not None
+    assert (found["text"], found["recalled"], found["rule"]) == (TEXT, False, "forgotten: faded")
+
+
 def test_what_was_known_of_an_entity_before_the_end_is_looked_up(memory: Memory, sunk: UUID) -> None:
     for as_of, found in ((20, []), (0.5, [sunk])):
         results, _ = recall.lookup(memory.context, Lookup(entity="Mira", as_of=day(as_of)), day(20))

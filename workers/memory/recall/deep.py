@@ -79,12 +79,21 @@ def recall_many(
     """Return the result or error of `recall` for each question."""
     for question in questions:
         for name in question.namespaces or (namespace,):
+            if question.why is not None:
+                _promote(context, name, question.why)
             promote_matching(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
         one if isinstance(one, NotFoundError) else _with_deep_count(context, namespace, question, one, now)
         for question, one in zip(questions, found, strict=True)
     ]
+
+
+def _promote(context: Context, namespace: str, id_: UUID) -> None:
+    """Unpack the fact that is to be explained."""
+    replicas.use_primary()
+    with context.at(namespace), context.namespace(namespace) as (db, tenant):
+        unpack(context, db, tenant, [id_], waits=False)  # a reader does not wait for locks
 
 
 def _with_deep_count(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
