@@ -135,6 +135,18 @@ def test_the_id_of_a_fact_is_known_while_a_recall_promotes_it(
             assert [*known.result()] == [sunk]
 
 
+@pytest.mark.parametrize("asked", [{"deep": True}, {"as_of": day(0.5)}])
+def test_a_recall_finds_what_another_promotes_at_the_same_moment(
+    memory: Memory, sunk: UUID, asked: dict[str, Any]
+) -> None:
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        assert deep.promote(db, memory.value("select id from namespaces"), [sunk]) == [sunk]
+        found = pool.submit(memory.ids, "Where does Mira hide the spare key?", at=20, **asked)
+        wait_for(lambda: found.done() or bool(memory.value(LOCK_WAITS)))
+        db.commit()
+        assert found.result() == [sunk]
+
+
 def test_a_fact_that_is_demoted_while_others_leave_deep_memory_is_known_by_its_id(memory: Memory, sunk: UUID) -> None:
     other = memory.add("The oven is slow.", at=3.6, decay_class="session")
     memory.decay(6)

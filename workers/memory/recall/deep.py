@@ -80,7 +80,7 @@ def recall_many(
     for question in questions:
         for name in question.namespaces or (namespace,):
             if question.why is not None:
-                _promote(context, name, question.why)
+                _promote(context, name, [question.why], waits=False)
             promote_matching(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
@@ -89,11 +89,11 @@ def recall_many(
     ]
 
 
-def _promote(context: Context, namespace: str, id_: UUID) -> None:
-    """Unpack the fact that is to be explained."""
+def _promote(context: Context, namespace: str, ids: Sequence[UUID], *, waits: bool = True) -> None:
+    """Unpack facts, in a transaction that sees what others unpacked while it waited."""
     replicas.use_primary()
     with context.at(namespace), context.namespace(namespace) as (db, tenant):
-        unpack(context, db, tenant, [id_], waits=False)  # a reader does not wait for locks
+        unpack(context, db, tenant, ids, waits=waits)
 
 
 def _with_deep_count(context: Context, namespace: str, question: Question, found: Recalled, now: datetime) -> Recalled:
@@ -149,8 +149,9 @@ def promote_matching(
             return
         meaning = ranking.by_length(context.embedder.weights, found.mean_words)
         said = deep.said(db, tenant, found.ids if question.is_filtered else found.affordable(meaning))
-        if fitting := {id_: one for id_, one in said.items() if subjects.passes_filters(one, question.filters)}:
-            unpack(context, db, tenant, _best(found, fitting, meaning)[: most or PROMOTED])
+        fitting = {id_: one for id_, one in said.items() if subjects.passes_filters(one, question.filters)}
+    if fitting:
+        _promote(context, namespace, _best(found, fitting, meaning)[: most or PROMOTED])
 
 
 def promote_property(context: Context, namespace: str, entity: str, key: str | None, now: datetime) -> None:
