@@ -433,6 +433,15 @@ def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Me
     assert restore.revive(memory.context, "default", [sunk], day(20.1)) == ([], [])
 
 
+def test_a_deep_fact_whose_use_comes_after_the_pass_that_forgot_it_is_known_since(memory: Memory) -> None:
+    id_ = memory.add(TEXT, decay_class="session")
+    assert memory.ids("Where is the spare key?", at=2, deep=True) == [id_]
+    memory.decay(2.01)
+    assert restore.revive(memory.context, "default", [id_], day(2)) == ([id_], [id_])
+    known = [memory.ids("Where is the spare key?", at=3, known_as_of=day(at)) for at in (0.5, 2.005, 2.02)]
+    assert known == [[id_]] * 3
+
+
 def test_the_similarity_of_a_deep_fact_is_that_of_its_text(memory: Memory) -> None:
     memory.store(
         *({"text": f"{TEXT} {more}", "decay_class": "session"} for more in ("", "Not under it.", "She said so."))

@@ -74,7 +74,8 @@ NEIGHBOURS = f"""
 # A supersession after `known_as_of` was not known then.
 LATER = "coalesce(superseded_at > %(known_as_of)s and %(known_as_of)s < %(now)s, false)"
 
-# A fact that was forgotten or superseded by `known_as_of`, and is live since a later restore or use.
+# A fact that was forgotten or superseded by `known_as_of`, and is live since a later restore or use. In the order of
+# ids, as a use may be from before the pass that it undoes.
 ABSENT_THEN = """case when coalesce(%(known_as_of)s < %(now)s, false) then (
                 select case
                         when what = 'superseded' then what
@@ -85,7 +86,7 @@ ABSENT_THEN = """case when coalesce(%(known_as_of)s < %(now)s, false) then (
                 from events
                 where events.namespace = facts.namespace and events.fact = facts.id and at <= %(known_as_of)s
                     and what in ('forgotten', 'superseded', 'restored', 'revived')
-                order by at desc, events.id desc
+                order by events.id desc
                 limit 1
             ) end"""
 
