@@ -216,7 +216,7 @@ class ScoreParts(Answer):
 
 
 class LeftOut(Answer):
-    """A fact that is not among the results, and the rule; the score and rank are those that it would have."""
+    """A fact that is not among the results, and the rule; score and rank are those it would have in its namespace."""
 
     id: UUID
     text: str = Field(description="empty if it was forgotten on request")
@@ -246,7 +246,7 @@ class ByMeaning(Answer):
 
 
 class Why(Answer):
-    """Why one fact was recalled or not; the score and rank are those that it would have."""
+    """Why one fact was recalled or not; the score and rank are those that it would have in its namespace."""
 
     id: UUID
     text: str = Field(description="empty if it was forgotten on request")
