@@ -141,6 +141,20 @@ def test_a_recall_in_several_namespaces_reaches_their_shards(sharded: Memory) ->
     assert why["recalled"]
 
 
+def test_a_recall_in_several_namespaces_says_that_words_alone_decided_in_one(sharded: Memory) -> None:
+    fill(sharded)
+    first, last = (next(name for name, shard in directory(sharded).items() if shard == own) for own in (0, 2))
+
+    def by_meaning(*names: str) -> bool:
+        with at(first):
+            return sharded.ask("Who has a bicycle?", namespace=first, namespaces=names).by_meaning
+
+    assert by_meaning(first, last)
+    with at(last), transaction(sharded.context.database_url) as db:
+        db.execute("update embedders set name = 'another'")  # this shard is embedded again later than the first
+    assert [by_meaning(first, last), by_meaning(last, first), by_meaning(first)] == [False, False, True]
+
+
 def test_an_export_of_everything_has_all_shards(sharded: Memory) -> None:
     fill(sharded)
     texts = {one["text"] for one in export(sharded.context, None, day(0)) if "text" in one}

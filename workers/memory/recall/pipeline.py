@@ -309,7 +309,7 @@ def _shown(every: Sequence[ScoredRecall], *, reranked: bool | None) -> Callable[
     ended = [(one.tenant.name, _ask_ended(one)) for one in every] if doubtful else None
     return lambda: Recalled(
         sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
-        by_meaning=every[0].query is not None,
+        by_meaning=all(one.query is not None for one in every),
         reranked=reranked,
         left_out=left_out,
         why=why,
