@@ -202,7 +202,8 @@ def test_a_query_without_words_finds_nothing_by_words_and_is_answered_by_meaning
 
 def test_a_query_without_words_finds_within_a_tag_all_that_has_it(memory: Memory) -> None:
     memory.store({"text": "To be, or not to be.", "tags": ["stage"]}, "To be and not to be.")
-    assert [one.text for one in memory.ask("to be or not to be", tag="stage").results] == ["To be, or not to be."]
+    (found,) = memory.ask("to be or not to be", tag="stage").results
+    assert (found.text, found.found_by) == ("To be, or not to be.", "words")
 
 
 @pytest.mark.parametrize(

@@ -282,8 +282,8 @@ class Found:
         return relevance.relevance(self.question, held, alike, cosines, relevance.of_embedder(embedder or ""))
 
     def how_found(self, id_: Key, by_graph: dict[Key, str]) -> str:
-        """Return how a fact was found: by words, a link or entity, meaning, or a neighbour in the conversation."""
-        if self.text.scores.get(id_, 0.0) > 0:
+        """Return how a fact was found: by words or tag, a link or entity, meaning, or a neighbour in conversation."""
+        if id_ in self.text.scores:
             return "words"
         return by_graph.get(id_) or ("meaning" if id_ in self.near else "nearby")
 
