@@ -160,16 +160,23 @@ class Context:
         """Return the hygiene parameters of namespaces without settings of their own."""
         return parameters(effective(self.settings.hygiene_defaults, {}))
 
-    @cached_property
+    @property
     def rules(self) -> FadingRules:
         """Return the decay rules of namespaces without settings of their own.
 
-        The dimensions come from the database, so a process that only decays loads no embedder.
+        The dimensions come from the database, so a process that only decays loads no embedder. While the database has
+        no embedder, as it has not answered yet, there are no vectors either, and any dimensions do.
         """
+        known: FadingRules | None = self.__dict__.get("known_rules")
+        if known is not None:
+            return known
         stored = self._stored_embedder()
-        dims = self.embedder.dims if stored is None else stored.dims
+        dims = self.settings.max_vector_dim if stored is None else stored.dims
         widest = largest_bucket(dims, self.settings.min_vector_dim)
-        return FadingRules(widest, self.settings.cold_threshold, **fading(for_passes(self.hygiene)))
+        rules = FadingRules(widest, self.settings.cold_threshold, **fading(for_passes(self.hygiene)))
+        if stored is not None:
+            self.__dict__["known_rules"] = rules
+        return rules
 
     @property
     def fading_of_relations(self) -> Fading:

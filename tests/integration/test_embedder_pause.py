@@ -357,3 +357,24 @@ def test_a_wrong_answer_after_a_fork_is_not_taken_for_the_dims_of_the_model(away
     (first,) = away.store("The plumber is in Oak Street.")
     (second,) = away.store("The baker is in Elm Street.")
     assert (first.embedded, second.embedded) == (False, True)
+
+
+def test_facts_are_stored_and_embedded_later_though_the_embedder_is_away_at_the_first_start(
+    memory: Memory, server: StandIn
+) -> None:
+    assert memory.rows("delete from embedders returning 1")
+    server.always = failure(503)
+    first = memory.having(embedder="openai", embedding_url=server.url, embedding_model="unknown", embedding_timeout=2.0)
+    with closing(first.context):
+        (stored,) = first.store("The dentist is in Mill Lane.")
+        assert isinstance(stored, Stored)
+        assert [one.text for one in first.ask("Mill Lane").results] == ["The dentist is in Mill Lane."]
+
+        server.always = answering
+        later(first)
+        assert embed.embed_pending(first.context, embed.START, day(1)) is not None
+        assert embed.waiting(first.context) == 0
+        (other,) = first.store("The garage is in Park Road.")
+        assert isinstance(other, Stored)
+        assert other.embedded
+        assert first.context.rules.widest_bucket == 1

@@ -131,8 +131,13 @@ def restore_vectors(
 
 
 def _is_current(context: Context) -> bool:
-    """Return whether the database still has this process's embedder, before one is asked for vectors in vain."""
+    """Return whether the database still has this process's embedder, before one is asked for vectors in vain.
+
+    A database has none yet if the embedder did not answer at the first start.
+    """
+    own = _own(context)
     with transaction(context.database_url) as db:
+        vectors.add_embedder(db, own)
         return _is_embedder(context, db)
 
 
@@ -259,7 +264,7 @@ def reset(context: Context) -> int:
         pause.Pause(context.redis, pause.EMBEDDER).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed([PROBE])
     waiting = sum(_reset_shard(context) for _ in context.each_shard())
-    context.__dict__.pop("rules", None)  # cached; they depend on the dimensions
+    context.__dict__.pop("known_rules", None)  # cached; they depend on the dimensions
     return waiting
 
 
