@@ -109,14 +109,14 @@ def test_what_is_known_already_is_not_stored_and_stays_as_it_was(judged: Memory,
 
 def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judged: Memory, llm: StandIn) -> None:
     judged.store("Tea is at four.", "The invoice was paid.")
-    old = judged.add(PORTO, entity="Ana", key="home", value="Porto")
+    old = judged.add(PORTO, entity="Ana", key="home", value="Porto", source_date=day(-30).isoformat())
     stored(judged, {"text": LISBON, "entity": "Ana", "key": "home", "value": "Lisbon"})
     (asked,) = shown(llm)
     assert asked["new"] == {
         "text": LISBON, "told": "2025-01-11", "entity": "Ana", "key": "home", "value": "Lisbon",
     }  # fmt: skip
     assert asked["known"] == [
-        {"id": str(old), "text": PORTO, "told": "2025-01-01", "entity": "Ana", "key": "home", "value": "Porto"}
+        {"id": str(old), "text": PORTO, "told": "2024-12-02", "entity": "Ana", "key": "home", "value": "Porto"}
     ]
     request = llm.requests[-1]
     assert (request["model"], request["temperature"]) == ("gpt-4o-mini", 0)

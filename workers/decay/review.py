@@ -227,7 +227,7 @@ def _exempt(db: Connection, tenant: int, facts: Sequence[VisibleFact]) -> frozen
 def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     """Return the redundant facts with the reason of each; none if the LLM fails."""
     shown = [
-        Reviewed(Statement(id_, fact.text, fact.entity, fact.key, fact.value, fact.created_at), id_ in question.kept)
+        Reviewed(Statement(id_, fact.text, fact.entity, fact.key, fact.value, fact.said_at), id_ in question.kept)
         for id_, fact in question.facts.items()
     ]
     if all(fact.keep for fact in shown):

@@ -198,7 +198,7 @@ def _case(
     known = visible.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
     new = Statement(None, row.text, row.entity, row.key, row.value, row.source_date or row.created_at)
-    statements = [Statement(one.id, one.text, one.entity, one.key, one.value, one.created_at) for one in shown]
+    statements = [Statement(one.id, one.text, one.entity, one.key, one.value, one.said_at) for one in shown]
     return Case(new, statements, {one.id for one in shown if one.pinned})
 
 

@@ -14,8 +14,10 @@ from workers.storage.candidates import FILTERED, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 VISIBLE = """
-    select id, kind, text, category, entity, key, value, importance, created_at, decay_class,
-        decay_class_source, tags, coalesce(pinned_until > %(now)s, false) as pinned
+    select id, kind, text, category, entity, key, value, importance, decay_class, decay_class_source, tags, (
+        select coalesce(source_date, created_at) from facts
+        where facts.namespace = remembered.namespace and facts.id = remembered.id
+    ) as said_at, coalesce(pinned_until > %(now)s, false) as pinned
     from remembered
 """
 """The columns of `VisibleFact`; each statement excludes ended facts itself."""
@@ -85,7 +87,7 @@ class VisibleFact:
     key: str | None
     value: str | None
     importance: float
-    created_at: datetime
+    said_at: datetime
     decay_class: str | None
     decay_class_source: str | None
     tags: list[str]
