@@ -145,6 +145,18 @@ def test_a_value_that_was_pinned_once_is_superseded(drawing: Memory) -> None:
     assert homes(drawing, at=3) == ["Leipzig"]
 
 
+def test_what_is_drawn_is_not_taken_for_known_as_its_turn_says_it(drawing: Memory, llm: StandIn) -> None:
+    judged = drawing.having(classify_before_write=True)
+    judged.context.chat = drawing.context.chat
+    new = remember(drawing, HOMES["Porto"], HOMES["Leipzig"])
+    known = {"action": "NOOP", "id": str(new[0])}
+    llm.always = answering(
+        lambda asked: honest(asked) if "messages" in asked else {"verdicts": [known | {"number": 1}]}
+    )
+    assert draw(judged, new) == 2
+    assert homes(drawing, at=2) == ["Leipzig"]
+
+
 def test_two_values_in_one_answer_follow_each_other(drawing: Memory) -> None:
     draw(drawing, remember(drawing, HOMES["Porto"], HOMES["Leipzig"]))
 

@@ -217,15 +217,19 @@ def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> di
 
 
 def _store(context: Context, namespace: str, planned: dict[str, Any], now: datetime, own: UUID) -> int:
-    """Store the facts and link each to its turns; return how many are new, without those whose turns were forgotten."""
+    """Store the facts and link each to its turns; return how many are new, without those whose turns were forgotten.
+
+    They are not classified by the LLM: it would say that the turn says the same.
+    """
     sources = _sources(planned)
     lost = _forget_lost(context, namespace, sources, now)  # with what a killed delivery stored and did not link
     facts = [one for one in map(NewFact.model_validate, planned["facts"]) if one.id not in lost]
-    done = store_many(context, namespace, facts, now, count_turns=False, use=own) if facts else []
+    done = store_many(context, namespace, facts, now, judge=False, count_turns=False, use=own) if facts else []
     late = [place for place, one in enumerate(done) if isinstance(one, InvalidInputError) and facts[place].supersedes]
     if late:  # what they were to supersede has been superseded or forgotten since
         alone = [facts[place].model_copy(update={"supersedes": None}) for place in late]
-        again = store_many(context, namespace, alone, now, count_turns=False, use=uuid5(own, "alone"))
+        use = uuid5(own, "alone")
+        again = store_many(context, namespace, alone, now, judge=False, count_turns=False, use=use)
         done = [again.pop(0) if place in late else one for place, one in enumerate(done)]
     stored: dict[UUID | None, UUID | None] = {}
     new = set[UUID]()

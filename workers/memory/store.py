@@ -106,6 +106,7 @@ def store_many(
     *,
     touch: bool = True,
     classify: bool = True,
+    judge: bool = True,
     count_turns: bool = True,
     use: UUID | None = None,
 ) -> list[Stored | InvalidInputError]:
@@ -113,8 +114,9 @@ def store_many(
 
     One that was forgotten on request is stored only with `again`. `touch` also restarts the lifetimes of known facts;
     the caller requests `regenerate` for faded ones. Without `classify`, no decay classes and tags are derived from the
-    words, and facts never expire. New turns age episodes if `count_turns`, which is false for archives. A
-    redelivery, which has the same `use`, neither touches again, nor edits known facts, nor applies `again`.
+    words, and facts never expire. Without `judge`, no LLM is asked, whatever the settings. New turns age episodes if
+    `count_turns`, which is false for archives. A redelivery, which has the same `use`, neither touches again, nor edits
+    known facts, nor applies `again`.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact is being forgotten concurrently; nothing was
@@ -122,7 +124,7 @@ def store_many(
     """
     until = time.monotonic() + JUDGED_SECONDS
     batch, options = _batch(context, given, now, classify=classify), Options(touch, count_turns, use)
-    few, judged = len(batch.rows) <= FEW, context.settings.classify_before_write
+    few, judged = len(batch.rows) <= FEW, judge and context.settings.classify_before_write
     at_once = context.embedder.quick and not judged
     with writing(context.database_url, few=few) as db:
         owner = namespaces.find(db, namespace)
