@@ -94,6 +94,14 @@ def test_a_needless_fact_is_forgotten_and_its_text_kept(tidy: Memory) -> None:
     assert ids[1] not in tidy.ids("fact number", at=10, limit=10)
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_turn_and_what_was_extracted_from_it_both_stay(tidy: Memory, order: int) -> None:
+    ids = filled(tidy, 3)
+    tidy.link(*ids[:2][::order], kind="PART_OF")
+    assert reviewed(tidy) == Progress(reviewed=3, forgotten=0)
+    assert forgotten(tidy) == {}
+
+
 def test_it_is_off_by_default(memory: Memory, llm: StandIn) -> None:
     filled(memory, 30)
     assert reviewed(memory) == reviewed(memory.having(llm_url=llm.url)) == Progress()

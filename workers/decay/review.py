@@ -20,8 +20,9 @@ from workers.decay.consolidate import KIND
 from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
 from workers.llm import Statement, StrictAnswer
+from workers.memory.extract import LINK
 from workers.memory.forget import forget_within
-from workers.storage import activity, entities, events, limits, runs, signatures, visible
+from workers.storage import activity, entities, events, limits, links, runs, signatures, visible
 from workers.storage.activity import PERMANENT
 from workers.storage.connection import Connection, transaction
 from workers.storage.visible import VisibleFact
@@ -258,9 +259,17 @@ def _forget(context: Context, tenant: int, run: UUID, shown: Facts, found: Found
 
 
 def _still_needless(db: Connection, tenant: int, shown: Facts, found: Found, now: datetime) -> list[UUID]:
-    """Return the facts that may still be forgotten: they and what makes them redundant are live, and as shown."""
+    """Return the facts that may still be forgotten: they and what makes them redundant are live, and as shown.
+
+    A turn and what was extracted from it say the same, and both stay.
+    """
     concerned = sorted({*found, *(because.of for because in found.values())})
     activity.lock(db, tenant, concerned)
     there = {id_: fact for id_, fact in visible.among(db, tenant, concerned, now).items() if fact == shown[id_]}
     kept = _exempt(db, tenant, list(there.values()))
-    return [id_ for id_, because in found.items() if id_ in there and because.of in there and id_ not in kept]
+    extracted = {frozenset((one.source, one.target)) for one in links.among(db, tenant, concerned) if one.type == LINK}
+    return [
+        id_
+        for id_, because in found.items()
+        if {id_, because.of} <= there.keys() and id_ not in kept and frozenset((id_, because.of)) not in extracted
+    ]
