@@ -412,6 +412,14 @@ def test_a_second_delivery_answers_the_same_without_asking(judged: Memory, llm: 
     assert len(llm.requests) == 1
 
 
+def test_another_text_with_the_id_of_one_that_was_known_is_judged_itself(judged: Memory, llm: StandIn) -> None:
+    old, id_ = judged.add(PORTO), uuid4()
+    llm.always = always("NOOP")
+    assert stored(judged, {"text": "Ana lives by the river in Porto.", "id": str(id_)}) == [("unchanged", old)]
+    llm.always = always("UPDATE")
+    assert stored(judged, {"text": LISBON, "id": str(id_)}) == [("updated", id_)]
+
+
 def test_a_delivery_that_died_before_its_commit_is_done_as_it_was_judged(
     judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

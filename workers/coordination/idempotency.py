@@ -132,13 +132,13 @@ PAUSE_SECONDS = 30
 
 
 def verdicts(redis: Redis, namespace: str, ids: Sequence[UUID]) -> dict[UUID, Intent]:
-    """Return the recent verdicts on these facts."""
+    """Return the recent verdicts with these ids."""
     found = redis.mget([_key(namespace, id_) for id_ in ids]) if ids else []
     return {id_: _parsed(said) for id_, said in zip(ids, found, strict=True) if isinstance(said, bytes)}
 
 
 def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> dict[UUID, Intent]:
-    """Keep verdicts on facts unless some are kept already; return those kept."""
+    """Keep verdicts by id unless some are kept already; return those kept."""
     with redis.pipeline() as pipeline:
         for id_, intent in new.items():
             said = f"{intent.action} {intent.target or ''}"

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import numpy as np
 from ebb.contract.facts import NewFact
@@ -151,23 +151,28 @@ def _intents_of(
     said: dict[bytes, Fact] = {}
     for row in rows:
         said.setdefault(row.hash, row)
-    ids = [row.id for row in said.values()]
-    intents = idempotency.verdicts(context.redis, tenant.name, ids)
+    intents = idempotency.verdicts(context.redis, tenant.name, [_named(row) for row in said.values()])
     with transaction(context.database_url) as db:
-        known = known_by_id(context, db, tenant.id, ids).keys() | intents.keys()
+        known = known_by_id(context, db, tenant.id, [row.id for row in said.values()])
     waiting = [
         row
         for row in said.values()
-        if row.kind not in OF_DOCUMENTS and len(row.text) <= LONGEST and row.hash in embedded and row.id not in known
+        if row.kind not in OF_DOCUMENTS and len(row.text) <= LONGEST and row.hash in embedded
+        if row.id not in known and _named(row) not in intents
     ]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
-    return {hash_: intents[row.id] for hash_, row in said.items() if row.id in intents}
+    return {hash_: intents[_named(row)] for hash_, row in said.items() if _named(row) in intents}
+
+
+def _named(row: Fact) -> UUID:
+    """Return the name of the verdict on a fact: if nothing was stored, another text may come with the same id."""
+    return uuid5(row.id, row.hash.hex())
 
 
 def _asked(
     context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
 ) -> dict[UUID, Intent]:
-    """Return the LLM's intents by id, batch by batch, as far as it answers in time."""
+    """Return the LLM's intents by the names of their verdicts, batch by batch, as far as it answers in time."""
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
@@ -176,8 +181,8 @@ def _asked(
             break
         with transaction(context.database_url) as db:
             batch = rows[start : start + AT_ONCE]
-            found = {row.id: _case(context, db, tenant, row, embedded.get(row.hash), now) for row in batch}
-        cases = {id_: case for id_, case in found.items() if case.known}
+            found = {_named(row): _case(context, db, tenant, row, embedded.get(row.hash), now) for row in batch}
+        cases = {name: case for name, case in found.items() if case.known}
         try:
             said = classify(context.chat, list(cases.values()), seconds) if cases else []
             intents |= idempotency.keep_verdicts(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
