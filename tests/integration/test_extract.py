@@ -104,12 +104,20 @@ def test_a_newer_value_takes_the_place_of_an_older_one_whenever_that_comes_in(dr
     assert drawing.value("select count(*) from facts where superseded_by is not null") == 1
 
 
-def test_a_known_value_is_linked_with_the_turn_that_repeats_it(drawing: Memory) -> None:
+def test_a_known_value_is_linked_with_the_turn_that_repeats_it_and_lives_on(drawing: Memory) -> None:
     assert draw(drawing, remember(drawing, HOMES["Leipzig"])) == 1
-    assert draw(drawing, remember(drawing, "As I said: " + HOMES["Leipzig"], at=2), at=2) == 0
+    again = remember(drawing, "As I said: " + HOMES["Leipzig"], at=60)
+    assert [draw(drawing, again, at=60) for _ in range(2)] == [0, 0]
 
     assert len(drawn(drawing)) == 1
     assert drawing.value("select count(*) from links") == 2
+    assert homes(drawing, at=120) == ["Leipzig"]
+
+
+def test_a_known_value_that_has_ended_is_stored_again(drawing: Memory) -> None:
+    for at, number in [(1, 1), (400, 1), (430, 0)]:
+        assert draw(drawing, remember(drawing, f"On day {at}: {HOMES['Leipzig']}", at=at), at=at) == number
+    assert homes(drawing, at=490) == ["Leipzig"]
 
 
 def test_a_pinned_value_is_superseded_by_nothing_that_is_drawn(drawing: Memory) -> None:

@@ -24,7 +24,7 @@ from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
 from workers.memory.forget import forget
-from workers.memory.store import store_many
+from workers.memory.store import store_many, use_within
 from workers.storage import activity, links, tombstones, turns
 from workers.storage.connection import Connection, transaction
 from workers.storage.turns import Turn, Value
@@ -241,6 +241,9 @@ def _store(context: Context, namespace: str, planned: dict[str, Any], now: datet
             new.add(one.id)
     pairs = [(stored.get(UUID(fact), UUID(fact)), UUID(turn)) for fact, turn in planned["links"]]
     _link(context, namespace, [(fact, turn) for fact, turn in pairs if fact is not None], now)
+    if known := sorted({UUID(fact) for fact, _ in planned["links"]} - stored.keys() - lost):  # said in other words
+        with context.namespace(namespace) as (db, tenant):
+            use_within(context, db, tenant, known, now, uuid5(own, "known"))
     return len(new - _forget_lost(context, namespace, {one: sources[one] for one in new & sources.keys()}, now))
 
 

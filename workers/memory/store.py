@@ -237,8 +237,15 @@ def _touched(
     repeated = [one.id for one in answers if isinstance(one, Stored) and one.is_use]
     if not repeated or not options.touch:
         return []
-    restate_within(context, db, tenant, repeated, now)
-    touched = touch_within(context, db, tenant, [Shown(repeated, now, options.use or uuid4())])
+    return use_within(context, db, tenant, repeated, now, options.use or uuid4())
+
+
+def use_within(
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, use: UUID
+) -> list[UUID]:
+    """Count live facts as used by being stated again, once for each `use`; return those without their full vector."""
+    restate_within(context, db, tenant, ids, now)
+    touched = touch_within(context, db, tenant, [Shown(ids, now, use)])
     events.add_use(db, tenant, touched.changed, now, "stored again", {})
     return touched.faded
 

@@ -30,6 +30,7 @@ TURNS = """
     order by facts.session, facts.turn, array_position(%(ids)s::uuid[], id), id
 """
 
+# Ended facts that no pass has forgotten yet state nothing any more.
 STATED = """
     select facts.id, value, coalesce(source_date, created_at) as said_at, valid_until,
         coalesce(pinned_until > %(now)s, false) as pinned
@@ -38,6 +39,8 @@ STATED = """
     where facts.namespace = %(namespace)s and entity is not null and forgotten_at is null
         and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
         and left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s) and value is not null
+        and (superseded_at is not null
+            or not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s))
     order by said_at desc, id desc
     limit 100
 """
