@@ -246,6 +246,13 @@ def test_of_a_turn_the_first_facts_alone_are_kept(
     ] * 2
 
 
+def test_of_an_answer_without_end_the_beginning_is_looked_up(drawing: Memory, llm: StandIn) -> None:
+    llm.always = answering(
+        lambda asked: {"facts": honest(asked, entity="Bob")["facts"] * extract.MOST_POINTED_AT + honest(asked)["facts"]}
+    )
+    assert draw(drawing, remember(drawing, HOMES["Leipzig"])) == 0
+
+
 def test_each_text_is_searched_for_names_once_however_many_facts_are_drawn(
     drawing: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:

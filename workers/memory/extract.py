@@ -46,6 +46,9 @@ LONGEST = 8_000
 MOST_OF_A_TURN = 50
 """Maximum number of facts extracted from a turn: more is an answer that repeats itself, not what a message states."""
 
+MOST_POINTED_AT = 2 * AT_ONCE * MOST_OF_A_TURN
+"""Maximum number of an answer's facts that are looked up: each takes about a millisecond in a long turn."""
+
 QUESTION_SECONDS = 20.0
 ALREADY = ("added", "duplicate", "unchanged", "updated")
 LINK = "PART_OF"
@@ -91,7 +94,7 @@ def quotes(chat: "Chat", messages: Mapping[int, str], context: Sequence[Turn]) -
         "context": [{"role": one.role or "", "text": one.text[:LONGEST]} for one in context],
         "messages": [{"number": number, "text": text} for number, text in messages.items()],
     }
-    found = chat.ask(INSTRUCTIONS, question, _Facts, QUESTION_SECONDS).facts
+    found = chat.ask(INSTRUCTIONS, question, _Facts, QUESTION_SECONDS).facts[:MOST_POINTED_AT]
     return [
         (one.number, Quote(one.quote, one.entity, one.key, one.value, one.single))
         for one in sorted(found, key=attrgetter("number"))
