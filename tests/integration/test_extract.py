@@ -248,7 +248,7 @@ def test_of_a_turn_the_first_facts_alone_are_kept(
 
 def test_of_an_answer_without_end_the_beginning_is_looked_up(drawing: Memory, llm: StandIn) -> None:
     llm.always = answering(
-        lambda asked: {"facts": honest(asked, entity="Bob")["facts"] * extract.MOST_POINTED_AT + honest(asked)["facts"]}
+        lambda asked: {"facts": honest(asked, entity="Bob")["facts"] * 2_000 + honest(asked)["facts"]}
     )
     assert draw(drawing, remember(drawing, HOMES["Leipzig"])) == 0
 
