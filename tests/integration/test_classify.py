@@ -113,10 +113,17 @@ def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judge
     stored(judged, {"text": LISBON, "entity": "Ana", "key": "home", "value": "Lisbon"})
     (asked,) = shown(llm)
     assert asked["new"] == {
-        "text": LISBON, "told": "2025-01-11", "entity": "Ana", "key": "home", "value": "Lisbon",
+        "text": LISBON, "told": "2025-01-11T00:00:00+00:00", "entity": "Ana", "key": "home", "value": "Lisbon",
     }  # fmt: skip
     assert asked["known"] == [
-        {"id": str(old), "text": PORTO, "told": "2024-12-02", "entity": "Ana", "key": "home", "value": "Porto"}
+        {
+            "id": str(old),
+            "text": PORTO,
+            "told": "2024-12-02T00:00:00+00:00",
+            "entity": "Ana",
+            "key": "home",
+            "value": "Porto",
+        }
     ]
     request = llm.requests[-1]
     assert (request["model"], request["temperature"]) == ("gpt-4o-mini", 0)

@@ -60,6 +60,6 @@ class Statement:
         named = {"entity": self.entity, "key": self.key, "value": self.value}
         return (
             ({} if self.id is None else {"id": str(self.id)})
-            | {"text": self.text, "told": self.stated_at.date().isoformat()}
+            | {"text": self.text, "told": self.stated_at.isoformat(timespec="seconds")}
             | {name: said for name, said in named.items() if said is not None}
         )
