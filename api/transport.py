@@ -90,6 +90,8 @@ class Sender:
                 options["priority"] = shares.priority(others)
             if most > STORE_SECONDS:
                 self._note_awaited(own_id)
+            if self._shares_tasks:
+                self._reach(lambda: transport.drop_failure(self._app.backend, own_id))
             return self._answer(self._taken, self.send(task, arguments, **options), most)
 
     @property

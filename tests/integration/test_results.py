@@ -153,6 +153,12 @@ class Sharing(Client):
     _shares_tasks = True
 
 
+def test_who_sends_a_task_again_does_not_get_the_error_of_its_first_delivery(app: Celery, redis_url: str) -> None:
+    app.backend.store_result("one", InvalidInputError("supersedes: no such fact"), FAILURE)
+    with Sharing(redis_url) as client, pytest.raises(LateError):  # no worker runs it again
+        client.call("memory.store", {"text": "Mira sails."}, 0.1, task_id="one")
+
+
 def test_one_of_two_callers_that_gives_up_leaves_the_other_waiting(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -292,6 +292,14 @@ def take_result(backend: Any, task_id: str, seconds: float, *, is_shared: bool =
     return None
 
 
+def drop_failure(backend: Any, task_id: str) -> None:
+    """Remove the error of an earlier delivery, which is not the answer to who sends the task again."""
+    keys = backend.get_key_for_task(task_id), READY + task_id
+    stored = backend.ensure(backend.client.get, keys[:1])
+    if stored is not None and backend.decode(stored).get("status") == FAILURE:
+        backend.client.delete(*keys)
+
+
 def _mark_again(backend: Any, mark: str) -> None:
     with backend.client.pipeline() as pipeline:
         pipeline.delete(mark)  # the task may have left one more
