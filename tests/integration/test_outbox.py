@@ -190,3 +190,27 @@ def test_the_answer_of_a_successor_that_was_quicker_stays(redis_url: str) -> Non
         [sys.executable, "-c", QUICK_SUCCESSOR], env=environment, capture_output=True, text=True, check=True
     )
     assert done.stdout == "{'restored': 2}\n", done.stderr
+
+
+BUSY = """
+from celery.app.trace import build_tracer
+from workers.celery import app
+from workers.clock import UNTIL
+from workers.coordination import signals
+from workers.tasks.task import OnceTask, context
+
+@app.task(bind=True, base=OnceTask)
+def second(self):
+    return {}
+
+with signals.try_lock(context.redis, "once:1", 60):
+    request = {"id": "1", UNTIL: "2020-01-01T00:00:00+00:00", "delivery_info": {}, "retries": 0, "errbacks": None}
+    build_tracer(second.name, second, app=app)("1", [], {}, request)
+print(app.backend.get_task_meta("1")["status"])
+"""
+
+
+def test_a_delivery_whose_caller_has_gone_leaves_the_answer_to_the_one_at_work(redis_url: str) -> None:
+    environment = os.environ | {"EBB_REDIS_URL": redis_url, "EBB_DATABASE_URL": "postgresql://unused/ebb"}
+    done = subprocess.run([sys.executable, "-c", BUSY], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "PENDING\n", done.stderr

@@ -318,7 +318,10 @@ class OnceTask(EbbTask):
             if not alone:
                 busy = UnavailableError("Another delivery of this task is at work: try again.")
                 self.request.retries -= 1  # waiting is no try: the lock of a delivery that was killed expires
-                raise self.retry(exc=busy, countdown=RETRY_SECONDS)
+                try:
+                    raise self.retry(exc=busy, countdown=RETRY_SECONDS)
+                except UnavailableError:  # its caller stops waiting; those of the other one may go on
+                    raise Ignore from None
             return self._done(task_id, *args, **kwargs) if noted is None else self._again(noted)
 
     def _done(self, task_id: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
