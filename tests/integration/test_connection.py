@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from databases import new_database
 from memory import Memory
 from psycopg import sql
@@ -131,6 +132,25 @@ def write(url: str, *statements: str) -> None:
     with writing(url) as db:
         for statement in statements:
             db.execute(statement.encode())
+
+
+@pytest.mark.parametrize("setting", ["autocommit", "isolation_level"])
+def test_a_time_limit_at_the_very_end_of_a_block_leaves_no_connection_in_its_mode(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """In autocommit the statements of a transaction were on the first shard, and each for itself."""
+    url, own, over = memory.context.database_url, getattr(psycopg.Connection, f"set_{setting}"), [True]
+
+    def limited(db: Connection, value: Any) -> None:
+        if not value and over:
+            raise SoftTimeLimitExceeded(over.pop())
+        own(db, value)
+
+    monkeypatch.setattr(psycopg.Connection, f"set_{setting}", limited)
+    with pytest.raises(SoftTimeLimitExceeded), reading(url):
+        pass
+    with transaction(url) as db:
+        assert (db.autocommit, db.isolation_level) == (False, None)
 
 
 def test_pipelined_writes_are_committed_at_the_end_or_rolled_back(memory: Memory) -> None:
