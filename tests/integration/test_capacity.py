@@ -207,6 +207,34 @@ def test_no_more_goes_than_has_to_where_what_goes_takes_more_bytes_than_the_rest
     assert ahead.counts["crowded"] == free.decay(61).counters.crowded == 8
 
 
+def test_a_forecast_by_bytes_counts_the_vectors_of_what_has_ended_out_once(free: Memory) -> None:
+    free.store(*({"text": f"Guest {number} takes coffee.", "decay_class": "checkpoint"} for number in range(30)))
+    fill(free)
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    free.choose({"capacity.bytes": int(30 * (row + 2 * dims))})
+
+    (ahead,) = forecast.forecast(free.context, "default", 1, day(1))
+
+    tried, done = free.decay(1, dry_run=True).counters, free.decay(1).counters
+    assert ahead.counts["crowded"] == tried.crowded == done.crowded > 5
+
+
+def test_the_vectors_of_held_facts_that_live_on_by_other_settings_count_in_a_forecast_by_bytes(free: Memory) -> None:
+    fill(free, confidence=0.105)
+    assert free.having(forget_limit=0.0).decay(15).counters.held == 40
+    free.store(*(f"Guest {number} takes coffee." for number in range(20)), at=15)
+    with transaction(free.context.database_url) as db:
+        row, dims = sizes(db, free.context.database_url)
+    given = {"hygiene.confidenceDecay.cullFloor": 0.01, "capacity.bytes": int(50 * (row + 2 * dims))}
+
+    tried = [f"{name}={value}" for name, value in given.items()]
+    (ahead,) = forecast.forecast(free.context, "default", 1, day(15), given=tried)
+
+    free.choose(given, at=15)
+    assert ahead.counts["crowded"] == sum(free.decay(16).counters.crowded for _ in range(2)) > 1
+
+
 def test_vectors_are_reduced_before_what_is_over_a_capacity_in_bytes_goes(free: Memory) -> None:
     free.store(*(f"Guest number {number} takes coffee." for number in range(100)))
     with transaction(free.context.database_url) as db:

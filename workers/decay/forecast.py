@@ -76,8 +76,8 @@ class Day:
 
     `held` are facts beyond the forget limit, which do not end; `released` were held before and live on by other
     settings. Of the ending facts, `recalled` were recalled within `LATELY` before the forecast; `freed` is an estimate
-    in bytes. `crowdable` are facts that may be over capacity and have not ended; `smaller` is what others of a capacity
-    in bytes shrink.
+    in bytes. `crowdable` are facts that may be over capacity and have not ended; `smaller` is by how many bytes the
+    vectors of others that count against a capacity shrink, less those of `released` facts.
     """
 
     at: datetime
@@ -217,7 +217,7 @@ def _forecast_batch(
         of_vectors = sizes.of_vectors(before.fidelity)
         smaller, later = of_vectors - sizes.of_vectors(faded.fidelity), ~ended & crowdable[places]
         day.freed += float(smaller[~ended & ~later].sum())
-        day.smaller += float(smaller[~ended & ~later & ~rows.held[places]].sum())
+        day.smaller += float(smaller[~ended & ~later].sum() - of_vectors[~ended & rows.held[places]].sum())
         for change, which in changes:
             day.count(change, [rows.ids[i] for i in places[which & ~ended & ~later]])
         if later.any():
@@ -400,12 +400,12 @@ def _over_capacity(
     capacity = Capacity(own.get("facts"), own.get("bytes"), sizes.row)
     if not own:
         return OverCapacity({}, {}, capacity)
-    left, by_dims = limits.counted_against_capacity(db, tenant.id, now)
-    vectors = by_dims * sizes.dims
-    more = capacity.most_over(tallies.live(db, tenant.id) if settings.every else left, vectors)
+    _, by_dims = limits.live_with_vectors(db, tenant.id)
+    live, most_by_dims = limits.live_with_vectors(db, tenant.id, with_held=settings.every)
+    more = capacity.most_over(live, most_by_dims * sizes.dims)
     least = limits.least_valuable_by(db, tenant.id, more, now, until, every=settings.every) if more else []
     pins, sized = {id_: pin for id_, pin, _ in least}, {id_: size * sizes.dims for id_, _, size in least}
-    return OverCapacity(pins, sized, capacity, vectors)
+    return OverCapacity(pins, sized, capacity, by_dims * sizes.dims)
 
 
 def _granted(ended: Sequence[Ended], wanted: Sequence[Bools], left: int | None) -> list[Bools]:

@@ -353,10 +353,10 @@ LEAST_BY = f"""
 
 # Facts that are held have ended and wait for their owner, so they take no place of others; of forgotten facts,
 # `held` is null.
-COUNTED_AGAINST_CAPACITY = f"""
+LIVE_WITH_VECTORS = f"""
     select coalesce(sum(facts), 0)::bigint, coalesce(sum(facts * {VECTOR}), 0)::float8
     from {tallies.COUNTED}
-    where not held
+    where not held or (%(with_held)s and held)
 """
 
 ENDED = """
@@ -414,9 +414,14 @@ def over_capacity(db: Connection, url: str, namespace: int | None, now: datetime
     return {tenant: one for tenant, one in found.items() if one.most_over(*counted_against_capacity(db, tenant, now))}
 
 
+def live_with_vectors(db: Connection, namespace: int, *, with_held: bool = False) -> tuple[int, float]:
+    """Return the live facts, without or with the held ones, and the bytes of their vectors for each dimension."""
+    return db.execute(LIVE_WITH_VECTORS, {"namespace": namespace, "with_held": with_held}).fetchone() or (0, 0.0)
+
+
 def counted_against_capacity(db: Connection, namespace: int, now: datetime) -> tuple[int, float]:
     """Return the facts that have not ended, and the bytes of their vectors for each dimension."""
-    live, vectors = db.execute(COUNTED_AGAINST_CAPACITY, {"namespace": namespace}).fetchone() or (0, 0.0)
+    live, vectors = live_with_vectors(db, namespace)
     ended, their_vectors = db.execute(ENDED_FACTS, {"namespace": namespace, "now": now}).fetchone() or (0, 0.0)
     return live - ended, max(vectors - their_vectors, 0.0)
 
