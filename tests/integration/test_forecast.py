@@ -275,6 +275,19 @@ def test_held_facts_stay_held_and_shrink_though_the_janitor_is_called_by_hand(me
     assert memory.stats(103).held == 48
 
 
+def test_held_facts_end_for_the_reason_by_which_the_janitor_would_end_them(memory: Memory) -> None:
+    memory = memory.having(forget_limit=0.0)
+    memory.choose({"hygiene.schedule": "manual"})
+    memory.store({"text": "A rumour.", "confidence": 0.05, "decay_class": "short", "decay_class_source": "explicit"})
+    memory.rows("update namespaces set settings_changed_at = null")
+
+    ahead = forecast.forecast(memory.context, "default", 2, day(0.6))
+
+    reports = [memory.decay(at=0.6 + number) for number in (1, 2)]
+    assert [(foreseen(one), one.held) for one in ahead] == [(counters(one), one.counters.held) for one in reports]
+    assert [(one.held, one.counts["culled"]) for one in ahead] == [(1, 0), (0, 1)]
+
+
 def test_facts_that_are_held_no_more_end_again_by_other_settings(memory: Memory) -> None:
     memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
     assert memory.decay(30).counters.held == 48

@@ -13,7 +13,7 @@ from ebb.contract.reports import ForecastDay, ForecastFact, Totals
 
 from workers.context import Context
 from workers.core.arrays import Bools, Floats, Ints
-from workers.core.fading import REASONS, Anchors, Faded, fade, have_ended, newly_stale, select
+from workers.core.fading import REASONS, Anchors, Faded, FadingRules, ends, fade, have_ended, newly_stale, select
 from workers.core.fidelity import FINGERPRINT
 from workers.core.forget_limit import remaining
 from workers.core.tiers import Tier
@@ -268,7 +268,7 @@ def _limit(
         fate = _decide(day, passed_at, left)
         released, held = _released(held, passed_at, day.at)
         going = [*fate.going, *released]
-        kept = [_releasable(one.shrunk, day.at) for one in (*fate.staying, *fate.held_before)]
+        kept = [_releasable(one.shrunk, day.at, settings.janitor) for one in (*fate.staying, *fate.held_before)]
         held += [one for one in kept if len(one.rows)]
         _count(day, going, fate)
         for one in going:
@@ -329,10 +329,14 @@ def _released(held: Sequence[Ended], passed_at: datetime | None, at: datetime) -
     )
 
 
-def _releasable(held: Ended, at: datetime) -> Ended:
-    """Return the held facts that `_released` may ever return after `at`: most have no explicit lifetime."""
+def _releasable(held: Ended, at: datetime, janitor: FadingRules) -> Ended:
+    """Return the held facts that `_released` may ever return after `at`: most have no explicit lifetime.
+
+    Their reasons are those by the rules of the janitor, by which passes take held facts again.
+    """
     expires_at = held.rows.anchors.expires_at
-    return held.only(held.rows.explicit & (expires_at >= at.timestamp()) & np.isfinite(expires_at))
+    those = held.only(held.rows.explicit & (expires_at >= at.timestamp()) & np.isfinite(expires_at))
+    return replace(those, reason=ends(those.rows.anchors, janitor)[1])
 
 
 def _requested(one: Ended, passed_at: datetime | None, at: datetime) -> Bools:
