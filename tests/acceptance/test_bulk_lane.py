@@ -101,7 +101,7 @@ def test_an_import_that_was_dropped_as_its_caller_gave_up_is_done_when_it_is_sen
     time.sleep(2)
     idle.own_keys.delete(bulk.RUNNING)
     eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "it is dropped")
-    assert len(idle.send("memory.bring_back", given, task_id).get(timeout=15)["results"]) == 30
+    assert len(idle.send("memory.bring_back", given, task_id).get()["results"]) == 30
 
 
 def test_a_recall_that_is_revoked_while_it_has_a_slot_releases_it(idle: LiveSystem) -> None:

@@ -3,7 +3,6 @@
 import gc
 import inspect
 import re
-import time
 from collections.abc import Callable, Iterator
 from threading import Thread
 from typing import Any
@@ -148,10 +147,8 @@ def test_a_task_is_visible_to_its_own_namespace_only(client: Client, live: LiveS
 def test_a_deadline_holds_for_every_call(live: LiveSystem) -> None:
     nobody_works_there = live.redis_url.removesuffix("/0") + "/6"
     client = Client(nobody_works_there, deadline=0.3)
-    began = time.monotonic()
     with pytest.raises(LateError, match=r"within 0\.3 s"):
         client.stats()
-    assert time.monotonic() - began < 10
     client.close()
 
 

@@ -155,9 +155,7 @@ def test_a_recall_that_takes_too_long_is_answered_with_its_task_and_revoked(idle
     """No worker runs: the task waits, is revoked, and is never started."""
     idle.own_keys.hset("ebb:keys", "copied", "1")
     with serving(idle) as api:
-        began = time.monotonic()
         answer = api.post("/memory/recall", params={"timeout": 0.3}, json={"query": "key"})
-        assert time.monotonic() - began < 10
         assert "No worker answered within 0.3 s" in problem(answer, 504)
         assert api.get(f"/tasks/{answer.json()['task']}").json()["state"] == "late"
 

@@ -233,7 +233,7 @@ def test_acknowledged_writes_exist_once_after_an_immediate_stop_of_postgres(
             eventually(lambda: len(acknowledged) > before + 30, "facts are stored again")
             stop.set()
             for teller in tellers:
-                teller.result(60)
+                teller.result()
             stored = system.facts("default")
             lacking = system.incomplete()
             system.stop()

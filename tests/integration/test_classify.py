@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from time import monotonic
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -344,10 +343,8 @@ def test_a_question_ends_with_the_time_that_is_left(
     judged.add(PORTO)
     llm.always = silence
     monkeypatch.setattr(store, "JUDGED_SECONDS", 1.2)
-    slow = judged.having(llm_timeout=30)
-    began = monotonic()
+    slow = judged.having(llm_timeout=3_600)
     assert stored(slow, LISBON)[0][0] == "added"
-    assert monotonic() - began < 25
     slow.context.close()
 
 

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from time import process_time
 from typing import Any
 from unittest.mock import Mock
 from uuid import UUID, uuid4
@@ -650,11 +649,9 @@ def test_a_circular_history_of_merges_is_imported(memory: Memory, twin: Memory) 
     assert twin.import_records(lines, at=2)[:2] == ["kept", "kept"]
 
 
-def test_the_last_of_thousands_of_merges_is_found_in_a_moment() -> None:
-    ids = [uuid4() for _ in range(5_000)]
-    began = process_time()
+def test_the_last_of_a_chain_of_merges_is_found_in_time_that_grows_with_its_length() -> None:
+    ids = [uuid4() for _ in range(200_000)]
     assert {*last_kept(dict(pairwise(ids))).values()} == {ids[-1]}
-    assert process_time() - began < 1
 
 
 def test_many_that_store_a_merged_text_at_once_add_nothing(memory: Memory) -> None:

@@ -178,7 +178,7 @@ def test_a_migration_that_is_killed_in_the_middle_goes_on_afterwards(memory: Mem
         f"migrate({url!r}, 'create table halfway ()', 'select pg_sleep(600)')\n"
     )
     killed = subprocess.Popen([sys.executable, "-c", program], cwd=RELEASES.parents[2], env=dict(os.environ))
-    wait_for(lambda: memory.value(SESSIONS, SLEEPING) == 1, 60)
+    wait_for(lambda: memory.value(SESSIONS, SLEEPING) == 1)
     killed.send_signal(signal.SIGKILL)
     killed.wait()
     memory.rows("select pg_terminate_backend(pid) from pg_stat_activity where query like %s", SLEEPING)
@@ -210,7 +210,7 @@ def test_facts_of_other_parts_can_be_written_while_a_part_waits(
     with ThreadPoolExecutor(1) as one, psycopg.connect(url, application_name="a pass") as other:
         other.execute(hold, [last])
         done = one.submit(migrate, url, IN_PARTS, mode="in parts")
-        wait_for(lambda: memory.value("select source from facts where id = %s", first) == "x", 60)
+        wait_for(lambda: memory.value("select source from facts where id = %s", first) == "x")
         other.execute(hold, [first])  # no deadlock: nothing holds this row any more
         assert memory.value("select count(*) from facts where source = 'x'") == 1
         other.commit()
@@ -261,8 +261,8 @@ def test_a_migration_has_no_time_limit_and_says_what_it_waits_for(memory: Memory
                     ThreadPoolExecutor(1) as one,
                 ):
                     done = one.submit(db.execute, "alter table likenesses add column mood text")
-                    assert report.wait(60)
-                    wait_for(lambda: any("waiting for" in each and "a long report" in each for each in said), 60)
+                    assert report.wait()
+                    wait_for(lambda: any("waiting for" in each and "a long report" in each for each in said))
                     reader.commit()
                     done.result()
     finally:
@@ -284,7 +284,7 @@ def test_while_a_migration_waits_for_a_backup_others_read(
     ):
         backup.execute("select count(*) from links")
         done = one.submit(migrations.run, url, db, numbered(both, mode=mode), said.append)
-        wait_for(lambda: any("waiting for process" in each and "(a backup)" in each for each in said), 60)
+        wait_for(lambda: any("waiting for process" in each and "(a backup)" in each for each in said))
         with psycopg.connect(url) as reader:
             reader.execute("set lock_timeout = '3s'")
             reader.execute("select count(*) from links")
@@ -419,7 +419,7 @@ def test_an_index_that_is_built_again_is_there_until_then(memory: Memory) -> Non
         report.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         report.execute("select 1")  # a build waits for this snapshot
         done = one.submit(migrate, url, of_name("folded_again"), mode="outside a transaction")
-        wait_for(lambda: memory.value(migrating, building) == 1, 60)
+        wait_for(lambda: memory.value(migrating, building) == 1)
         assert memory.value(there) == 1
         report.commit()
         done.result()

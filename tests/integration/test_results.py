@@ -41,7 +41,7 @@ def test_workers_store_results_by_this_backend(app: Celery) -> None:
 
 def test_a_result_is_read_by_celery_and_expires(app: Celery) -> None:
     app.backend.store_result("one", {"id": 1}, SUCCESS)
-    assert app.AsyncResult("one").get(timeout=5) == {"id": 1}
+    assert app.AsyncResult("one").get() == {"id": 1}
     assert 0 < app.backend.client.ttl(app.backend.get_key_for_task("one")) <= app.conf.result_expires
 
 
@@ -54,7 +54,7 @@ def test_a_success_stays_when_the_task_runs_again(app: Celery) -> None:
 def test_an_answer_that_is_too_large_is_an_error_that_says_what_to_do(app: Celery) -> None:
     app.backend.store_result("one", {"text": "a" * transport.MOST_BYTES}, SUCCESS)
     with pytest.raises(InvalidInputError, match="33 MiB, and one may have 32 MiB: ask for fewer"):
-        app.AsyncResult("one").get(timeout=5)
+        app.AsyncResult("one").get()
 
 
 def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:

@@ -90,7 +90,7 @@ def test_a_namespace_whose_words_take_long_to_count_keeps_no_other_from_being_co
     with ThreadPoolExecutor() as pool, connect(memory.context.database_url) as other:
         other.execute("select from lexemes where namespace = %s for update", [first])
         done = pool.submit(search_indexes.count_grown, memory.context, day(1))
-        wait_for(lambda: memory.value(counted, "second") == 2, 15)
+        wait_for(lambda: memory.value(counted, "second") == 2)
         other.rollback()
         assert done.result() == ["first", "second"]
     assert memory.value(counted, "first") == 2

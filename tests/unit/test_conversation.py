@@ -1,6 +1,5 @@
 """Texts of messages: formats of providers, tool calls, and skipped messages."""
 
-from time import process_time
 from typing import Any
 
 import pytest
@@ -86,10 +85,7 @@ def test_a_long_text_is_cut_where_something_ends(text: str, parts: list[str]) ->
 
 
 def test_a_text_is_cut_in_time_that_grows_with_its_length() -> None:
-    began = process_time()
-
-    assert len(list(split("word " * 400_000, 1_000))) == 2_000
-    assert process_time() - began < 3
+    assert len(list(split("word " * 16_000_000, 1_000))) == 80_000
 
 
 def test_half_a_character_is_cut_as_one_of_three_bytes() -> None:
@@ -133,10 +129,8 @@ def test_texts_with_ids_from_other_tools_are_kept(text: str) -> None:
 
 
 def test_a_message_of_blanks_takes_time_in_proportion_to_its_length() -> None:
-    began = process_time()
-    (found,) = utterances([{"role": "user", "content": f"a{' ' * 200_000}b"}], 300_000)
-    assert len(found.text) == 200_002
-    assert process_time() - began < 5
+    (found,) = utterances([{"role": "user", "content": f"a{' ' * 4_000_000}b"}], 5_000_000)
+    assert len(found.text) == 4_000_002
 
 
 def test_a_refusal_beside_an_empty_content_is_what_the_assistant_said() -> None:

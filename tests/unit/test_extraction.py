@@ -1,7 +1,6 @@
 """Extraction: what an LLM points at becomes a fact only if it is in the text."""
 
 from dataclasses import replace
-from time import process_time
 
 import pytest
 from hypothesis import given
@@ -33,20 +32,15 @@ def test_a_fact_is_the_sentence_that_was_pointed_at() -> None:
 
 
 def test_a_run_of_blanks_takes_time_in_proportion_to_its_length() -> None:
-    began = process_time()
-    fact = found(HOME, f"I moved to Leipzig in May.{' ' * 60_000}x\n \n And I like it.")
+    fact = found(HOME, f"I moved to Leipzig in May.{' ' * 2_000_000}x\n \n And I like it.")
     assert fact is not None
     assert fact.quote == "I moved to Leipzig in May."
-    assert process_time() - began < 1
-    assert found(HOME, f"Well,{' ' * 60_000}I moved to Leipzig.") is None  # it is too long
-    assert process_time() - began < 1
+    assert found(HOME, f"Well,{' ' * 2_000_000}I moved to Leipzig.") is None  # it is too long
 
 
 def test_words_that_are_longer_than_a_sentence_are_not_looked_for() -> None:
-    began = process_time()
-    assert found(replace(HOME, quote="moved " * 100_000)) is None
-    assert found(replace(HOME, value="moved " * 100_000)) is None
-    assert process_time() - began < 1
+    assert found(replace(HOME, quote="moved " * 1_000_000)) is None
+    assert found(replace(HOME, value="moved " * 1_000_000)) is None
 
 
 @pytest.mark.parametrize(

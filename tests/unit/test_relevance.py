@@ -2,7 +2,6 @@
 
 from dataclasses import astuple, replace
 from itertools import product
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -183,11 +182,9 @@ def test_a_question_whose_names_no_fact_holds_is_about_strangers(
     assert names_unknown(question, frequencies) is unknown
 
 
-def test_thousands_of_names_in_a_question_are_looked_for_soon() -> None:
-    question = " ".join(("Where are", *("An" + "".join(letters) for letters in product("abcdefghij", repeat=4))))
-    began = process_time()
-    assert names_unknown(question, {f"stem{number}": 0 for number in range(300)} | {"anabcd": 0})
-    assert process_time() - began < 0.5
+def test_thousands_of_names_in_a_question_are_looked_for_at_once() -> None:
+    question = " ".join(("Where are", *("An" + "".join(letters) for letters in product("abcdefghij", repeat=5))))
+    assert names_unknown(question, {f"stem{number}": 0 for number in range(30_000)} | {"anabcde": 0})
 
 
 def test_what_is_asked_about_strangers_is_less_relevant() -> None:

@@ -36,6 +36,7 @@ TEXTS = ("text", "input_text", "output_text", "refusal", None)
 CALLS, RESULTS = ("tool_use", "server_tool_use", "function_call"), ("tool_result", "function_call_output")
 LONGEST = 65_536
 CUTS = ("\n\n", "\n", ". ", " ")
+NO_BLANK = re.compile(r"\S")
 """Where a text that is too long is cut, the best places first."""
 
 REPLACEMENT = "\ufffd"
@@ -71,14 +72,16 @@ def split(text: str, longest: int) -> Iterator[str]:
 
     Lone surrogates, with which a part is refused later, count as characters of three bytes.
     """
-    while len(encoded := LONE_SURROGATE.sub(REPLACEMENT, text[: longest + 1]).encode()) > longest:
-        start = text[: len(encoded[:longest].decode(errors="ignore")) or 1]
+    begin = 0
+    while len(encoded := LONE_SURROGATE.sub(REPLACEMENT, text[begin : begin + longest + 1]).encode()) > longest:
+        start = text[begin : begin + (len(encoded[:longest].decode(errors="ignore")) or 1)]
         ends = (start.rfind(cut) + len(cut) for cut in CUTS if start.rfind(cut) >= len(start) // 2)
         end = next(ends, len(start))
         yield start[:end].rstrip()
-        text = text[end:].lstrip()
-    if text:
-        yield text
+        following = NO_BLANK.search(text, begin + end)
+        begin = following.start() if following else len(text)
+    if begin < len(text):
+        yield text[begin:]
 
 
 def _of_message(place: int, message: Any) -> Iterator[Utterance]:
