@@ -104,6 +104,20 @@ def test_a_newer_value_takes_the_place_of_an_older_one_whenever_that_comes_in(dr
     assert drawing.value("select count(*) from facts where superseded_by is not null") == 1
 
 
+@pytest.mark.parametrize("before", ["", "Porto"], ids=["said twice", "with another value between"])
+def test_a_value_stays_true_though_the_same_words_turn_up_in_an_older_conversation(
+    drawing: Memory, llm: StandIn, before: str
+) -> None:
+    llm.always = answering(lambda asked: {"facts": point(asked["messages"][0]["text"].partition("\n")[2], 1)})
+    said = [(9, "Leipzig"), (6, before), (3, "Leipzig")] if before else [(9, "Leipzig"), (3, "Leipzig")]
+    for at, (on, name) in enumerate(said, start=10):
+        draw(drawing, remember(drawing, dated(f"It is day {on}.\n{HOMES[name]}", on), at=at), at=at)
+
+    assert homes(drawing, at=14) == ["Leipzig"]
+    assert homes(drawing, at=14, as_of=day(8)) == ([before] if before else [])
+    assert drawing.value("select count(*) from links where type = 'PART_OF'") == len(said)
+
+
 def test_a_known_value_is_linked_with_the_turn_that_repeats_it_and_lives_on(drawing: Memory) -> None:
     assert draw(drawing, remember(drawing, HOMES["Leipzig"])) == 1
     again = remember(drawing, "As I said: " + HOMES["Leipzig"], at=60)

@@ -119,8 +119,8 @@ class Timeline:
             about = (folded(one.entity), folded(one.key))
             values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key, self.now))
             last = _last(values, turn.said_at)
-            if last is not None and last.value.lower() == one.value.lower():
-                return last.id
+            if (known := _stating(values, last, one.value, turn.said_at)) is not None:
+                return known.id
             fact |= _place(values, last, turn.said_at)
             self.known[about] = [Value(fact["id"], one.value, turn.said_at, fact.get("valid_until")), *values]
         self.facts.append(fact)
@@ -209,6 +209,16 @@ def _last(values: Sequence[Value], said_at: datetime) -> Value | None:
     """Return the latest value that was true at an instant; of equal instants the first in the list."""
     before = [one for one in values if one.said_at <= said_at and one.holds(said_at)]
     return max(before, key=lambda one: one.said_at, default=None)
+
+
+def _stating(values: Sequence[Value], last: Value | None, value: str, said_at: datetime) -> Value | None:
+    """Return the known fact that states a value: the last one, or one from later that still holds.
+
+    The later one may have the same words: stored with an end, they would end it.
+    """
+    same = [one for one in values if one.value.lower() == value.lower()]
+    later = (one for one in same if one.said_at > said_at and one.valid_until is None)
+    return last if last in same else next(later, None)
 
 
 def _place(values: Sequence[Value], last: Value | None, said_at: datetime) -> dict[str, Any]:
