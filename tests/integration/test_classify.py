@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.facts import Remember
 from llm import always, answering, judging, question, saying
 from memory import Memory, day
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from workers.errors import InvalidInputError, JudgementError
 from workers.llm.chat import Chat
 from workers.memory import store
 from workers.memory.add import Stored
+from workers.memory.remember import outcomes, turns
 from workers.settings import Settings
 
 PORTO, LISBON = "Ana lives in Porto by the river.", "Ana lives in Lisbon by the river."
@@ -106,19 +108,59 @@ def test_what_is_known_already_is_not_stored_and_stays_as_it_was(judged: Memory,
     assert judged.value("select count(*) from facts") == 1
 
 
+def turn_of(text: str, on: float, role: str = "user") -> dict[str, Any]:
+    return {"text": text, "role": role, "session": "s", "source_date": day(on).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("action", "live_"),
+    [("NOOP", {PORTO, LISBON}), ("DELETE", {LISBON}), ("UPDATE", {LISBON}), ("ADD", {PORTO, LISBON})],
+)
+def test_a_conversation_keeps_its_turns_whatever_the_verdict(
+    judged: Memory, llm: StandIn, action: str, live_: set[str]
+) -> None:
+    judged.store(PORTO)
+    llm.always = always(action)
+    asked = Remember(messages=[LISBON], session="s")
+    for expected in [("added" if PORTO in live_ else "updated", 0), ("unchanged", None)]:  # the same conversation again
+        said, given, _ = turns(judged.context, asked)
+        (turn,) = outcomes(asked, said, given, judged.store(*given, at=10)).turns
+        assert (turn.action, turn.turn) == expected
+        judged.context.redis.flushdb()
+    assert len(llm.requests) == 1
+    assert {text for (text,) in judged.rows(LIVE.replace("select id", "select text"))} == live_
+
+
+@pytest.mark.parametrize("action", ["UPDATE", "DELETE"])
+def test_what_was_said_earlier_changes_nothing_that_was_said_later(judged: Memory, llm: StandIn, action: str) -> None:
+    later = judged.add(PORTO, source_date=day(5).isoformat())
+    llm.always = always(action)
+    assert stored(judged, {"text": LISBON, "source_date": day(4).isoformat()})[0][0] == "added"
+    assert later in live(judged)
+
+
+def test_the_question_says_who_said_a_turn_and_is_not_about_what_others_than_the_user_say(
+    judged: Memory, llm: StandIn
+) -> None:
+    judged.store(turn_of(PORTO, 1, "assistant"))
+    stored(judged, turn_of(LISBON, 2), turn_of("By the river in Lisbon it is Ana who lives.", 3, "assistant"))
+    ((new, known),) = [(one["new"], one["known"]) for one in shown(llm)]
+    assert (new["text"], new["role"], [one["role"] for one in known]) == (LISBON, "user", ["assistant"])
+
+
 def test_the_question_has_the_facts_that_resemble_the_new_one_and_a_schema(judged: Memory, llm: StandIn) -> None:
     judged.store("Tea is at four.", "The invoice was paid.")
     old = judged.add(PORTO, entity="Ana", key="home", value="Porto", source_date=day(-30).isoformat())
     stored(judged, {"text": LISBON, "entity": "Ana", "key": "home", "value": "Lisbon"})
     (asked,) = shown(llm)
     assert asked["new"] == {
-        "text": LISBON, "told": "2025-01-11T00:00:00+00:00", "entity": "Ana", "key": "home", "value": "Lisbon",
+        "text": LISBON, "said_at": "2025-01-11T00:00:00+00:00", "entity": "Ana", "key": "home", "value": "Lisbon",
     }  # fmt: skip
     assert asked["known"] == [
         {
             "id": str(old),
             "text": PORTO,
-            "told": "2024-12-02T00:00:00+00:00",
+            "said_at": "2024-12-02T00:00:00+00:00",
             "entity": "Ana",
             "key": "home",
             "value": "Porto",

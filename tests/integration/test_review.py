@@ -132,14 +132,16 @@ def test_only_what_is_remembered_is_reviewed(tidy: Memory, llm: StandIn) -> None
     assert {fact["text"] for fact in shown(llm)[0]} == live
 
 
-def test_facts_are_shown_with_the_time_at_which_they_were_said(tidy: Memory, llm: StandIn) -> None:
-    for value, on in [("Oslo", 3), ("Bergen", 2.5)]:
-        fact = {"text": f"Ida lives in {value}.", "source_date": day(on).isoformat()}
+def test_facts_are_shown_with_who_said_them_and_when(tidy: Memory, llm: StandIn) -> None:
+    for value, on, role in [("Oslo", 3, "user"), ("Bergen", 2.5, "assistant")]:
+        fact = {"text": f"Ida lives in {value}.", "source_date": day(on).isoformat(), "role": role}
         tidy.store(fact | {"entity": "Ida", "key": "home", "value": value}, at=5)
     filled(tidy, 3)
     reviewed(tidy)
-    times = {(fact["value"], fact["told"]) for batch in shown(llm) for fact in batch if "value" in fact}
-    assert times == {("Oslo", "2025-01-04T00:00:00+00:00"), ("Bergen", "2025-01-03T12:00:00+00:00")}
+    said = {(fact["value"], fact["role"], fact["said_at"]) for batch in shown(llm) for fact in batch if "value" in fact}
+    assert said == {
+        ("Oslo", "user", "2025-01-04T00:00:00+00:00"), ("Bergen", "assistant", "2025-01-03T12:00:00+00:00"),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("how", ["permanent", "pinned"])

@@ -53,13 +53,14 @@ class Statement:
     entity: str | None
     key: str | None
     value: str | None
-    stated_at: datetime
+    said_at: datetime
+    role: str | None = None
 
     def shown(self) -> dict[str, Any]:
         """Return it as JSON without empty fields."""
-        named = {"entity": self.entity, "key": self.key, "value": self.value}
+        named = {"role": self.role, "entity": self.entity, "key": self.key, "value": self.value}
         return (
             ({} if self.id is None else {"id": str(self.id)})
-            | {"text": self.text, "told": self.stated_at.isoformat(timespec="seconds")}
+            | {"text": self.text, "said_at": self.said_at.isoformat(timespec="seconds")}
             | {name: said for name, said in named.items() if said is not None}
         )

@@ -70,5 +70,5 @@ def _fact(asked: Remember, one: Utterance, id_: UUID, turn: int | None) -> dict[
 def _turn(one: Utterance, given: dict[str, Any], done: Stored | InvalidInputError) -> Turn:
     if isinstance(done, InvalidInputError):
         return Turn(message=one.message, role=one.role, error=str(done))
-    turn = given["turn"] if done.action == "added" else None
+    turn = given["turn"] if done.id == given["id"] else None
     return Turn(message=one.message, role=one.role, turn=turn, id=done.id, action=done.action)

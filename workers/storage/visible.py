@@ -15,6 +15,8 @@ from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 VISIBLE = """
     select id, kind, text, category, entity, key, value, importance, decay_class, decay_class_source, tags, (
+        select role from facts where facts.namespace = remembered.namespace and facts.id = remembered.id
+    ) as role, (
         select coalesce(source_date, created_at) from facts
         where facts.namespace = remembered.namespace and facts.id = remembered.id
     ) as said_at, coalesce(pinned_until > %(now)s, false) as pinned
@@ -87,6 +89,7 @@ class VisibleFact:
     key: str | None
     value: str | None
     importance: float
+    role: str | None
     said_at: datetime
     decay_class: str | None
     decay_class_source: str | None
