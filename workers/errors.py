@@ -107,6 +107,10 @@ class JudgementError(EbbError):
     """The LLM gave no answer: not reachable, too slow, over its limit, or refusing."""
 
 
+class JudgementAwayError(AwayError, JudgementError):
+    """The LLM is away."""
+
+
 class UnusableJudgementError(JudgementError):
     """The LLM's answer cannot be used."""
 

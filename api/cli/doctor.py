@@ -4,9 +4,10 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import uuid4
 
 import typer
 from ebb.contract.admin import DOCTOR
@@ -59,7 +60,9 @@ def doctor(
 
 
 def _checks(settings: "Settings", memory: "Client") -> list[dict[str, Any]]:
-    unused = {"replicas": not settings.read_database_url, "reranker": not settings.rerank_url}
+    unused = {
+        "replicas": not settings.read_database_url, "reranker": not settings.rerank_url, "LLM": not settings.asks_llm,
+    }  # fmt: skip
     return [_checked(name, settings, memory) for name in CHECKS if not unused.get(name)]
 
 
@@ -208,6 +211,24 @@ def _reranker(settings: "Settings", _: "Client") -> str:
     return f"{said}\nwarning: for {RANKED[0]!r} it does not prefer {RANKED[1][0]!r}: is its model a reranker?"
 
 
+def _llm(settings: "Settings", _: "Client") -> str:
+    """Have the LLM compare two facts; a model that does not see that one has changed is a warning."""
+    from workers.llm import Statement
+    from workers.memory import classify
+
+    with _context(settings) as context:
+        _check_pause(context, "facts are stored without being judged, and none are drawn or reviewed", "LLM")
+        old, new = (
+            Statement(id_, f"Ana lives in {home}.", "Ana", "home", home, datetime(2026, month, 1, tzinfo=UTC))
+            for id_, home, month in ((uuid4(), "Porto", 1), (None, "Lisbon", 2))
+        )
+        (intent,) = classify.ask(context, [classify.Case(new, [old])], settings.llm_timeout)
+        said = f"{context.chat} compares facts"
+    if intent.target is not None and intent.action == "UPDATE":
+        return said
+    return f"{said}\nwarning: it does not see that {new.text!r} changes {old.text!r}: choose another EBB_LLM_MODEL."
+
+
 @contextlib.contextmanager
 def _context(settings: "Settings") -> "Iterator[Context]":
     from workers.context import Context  # psycopg is slow to load
@@ -254,7 +275,7 @@ def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") ->
     from workers.coordination import pause
 
     with _answering():
-        found = pause.state(context.redis, pause.RERANKER if model == "reranker" else pause.EMBEDDER)
+        found = pause.state(context.redis, pause.MODELS[model])
     if found.seconds:
         raise UnavailableError(f"{pause.describe(found)} Until then {meanwhile}. Its last error: {found.error}")
 
@@ -466,12 +487,12 @@ def _held(settings: "Settings", __: "Client") -> str:
 CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
     "database": _database, "schema": _schema, "replicas": _replicas, "Redis": _redis, "workers": _workers,
     "settings": _settings, "beat": _beat, "embedder": _embedder, "reranker": _reranker,
-    "indexes": _indexes, "outbox": _outbox, "clock": _clock, "held": _held,
+    "LLM": _llm, "indexes": _indexes, "outbox": _outbox, "clock": _clock, "held": _held,
 }  # fmt: skip
 OF_DATABASE = frozenset({"database", "schema", "embedder", "indexes", "clock", "held"})
 """Checks that need PostgreSQL."""
 
-OF_REDIS = frozenset({"workers", "settings", "embedder", "reranker", "clock"})
+OF_REDIS = frozenset({"workers", "settings", "embedder", "reranker", "LLM", "clock"})
 """Checks that need the Redis of every group of shards."""
 
 NEEDED = ("database", "schema", "Redis", "workers")

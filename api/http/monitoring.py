@@ -269,11 +269,11 @@ class _System:
         yield _counter("ebb_task_failures", "Tasks that failed for another reason than their input", failures, "task")
 
     def _pause(self) -> Iterator[Metric]:
-        for model in (pause.EMBEDDER, pause.RERANKER):
-            name, found = model.name, pause.state(self._door.redis, model)
+        for name, model in pause.MODELS.items():
+            found = pause.state(self._door.redis, model)
             said = f"For how long the {name} is not asked any more, because it did not answer; 0 while it is"
-            yield _gauge(f"ebb_{name}_pause_seconds", said, found.seconds)
-            yield _gauge(f"ebb_{name}_failures", "How often in a row it did not answer", found.failures)
+            yield _gauge(f"ebb_{model.key}_pause_seconds", said, found.seconds)
+            yield _gauge(f"ebb_{model.key}_failures", "How often in a row it did not answer", found.failures)
 
     def _timings(self) -> Iterator[Metric]:
         recalls = HistogramMetricFamily("ebb_recall_seconds", "A recall in a worker, and its parts", labels=["arm"])

@@ -1,12 +1,16 @@
 """Workers with an LLM: tasks apply its verdicts on new and stored facts."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from live_api import serving as serving_api
 from live_system import LiveSystem, eventually
-from llm import answering, question
-from stand_in import StandIn, serving
+from llm import always, answering, question
+from stand_in import StandIn, failure, serving
+
+from workers.coordination.pause import LLM
 
 pytestmark = pytest.mark.acceptance
 
@@ -48,6 +52,34 @@ def test_tasks_apply_the_verdicts_of_the_llm_also_when_redelivered(judging: Live
     reviewed = {"reviewed": 2, "forgotten": 1, "goes_on": False}
     assert judging.delivered("memory.prune_by_llm", {}, 2) == [reviewed, reviewed]
     assert judging.rows("select forgotten_reason from facts where forgotten_at is not null") == [("pruned",)]
+
+
+@pytest.mark.slow
+def test_doctor_and_metrics_report_an_llm_that_does_not_answer(idle: LiveSystem) -> None:
+    with serving(StandIn(answering(answer))) as llm:
+        idle.settings |= {"EBB_LLM_URL": llm.url, "EBB_CLASSIFY_BEFORE_WRITE": "true", "NO_PROXY": "127.0.0.1"}
+        idle.start("all")
+        assert diagnosis(idle) == f"'gpt-4o-mini' at {llm.url}/chat/completions compares facts"
+        llm.always = always("NOOP")
+        assert "warning: it does not see that 'Ana lives in Lisbon.' changes" in diagnosis(idle)
+        llm.always = failure(401)
+        with idle.client() as client:
+            client.store("Ana lives in Porto by the river.")
+            assert client.store("Ana lives in Lisbon by the river.")["action"] == "added"
+        assert idle.own_keys.expire(LLM.keys[0], 1_000)
+        said = diagnosis(idle)
+        assert "facts are stored without being judged" in said
+        assert "Check EBB_LLM_KEY" in said
+        with serving_api(idle) as api:
+            metrics = api.get("/metrics").text
+    assert "ebb_llm_failures 1.0" in metrics
+    assert "ebb_llm_pause_seconds 0.0" not in metrics
+
+
+def diagnosis(system: LiveSystem) -> str:
+    """Return what the doctor says of the LLM."""
+    checks = json.loads(system.ebb("doctor", "--json").stdout)["checks"]
+    return next(str(one["says"]) for one in checks if one["name"] == "LLM")
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from memory import Memory, day
 from pydantic import BaseModel
 from stand_in import Reply, StandIn, broken_off, drip, endless, failure, raw, serving, silence
 
-from workers.coordination import idempotency
+from workers.coordination.pause import LLM
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm.chat import Chat
 from workers.memory import store
@@ -358,7 +358,7 @@ def test_after_a_failure_no_task_waits_for_the_llm_for_a_while(judged: Memory, l
     llm.always = always("NOOP")
     assert stored(judged, GONE)[0][0] == "added"
     assert len(llm.requests) == 5
-    judged.context.redis.delete(idempotency.PAUSED)
+    judged.context.redis.delete(LLM.keys[0])
     assert stored(judged, "Ana lives by the river in Porto.")[0][0] == "unchanged"
 
 

@@ -8,7 +8,6 @@ from uuid import UUID, uuid5
 from redis import Redis
 
 from workers.core.intent import Action, Intent
-from workers.errors import JudgementError, UnusableJudgementError
 
 OWNER = "ebb:owner"
 LATE = "ebb:late"
@@ -124,11 +123,8 @@ def read_json(redis: Redis, key: str) -> dict[str, Any] | None:
 
 
 KEY = "ebb:verdict"
-PAUSED = "ebb:llm-paused"
 KEPT_SECONDS = 3_600
 """As long as `signals.first_seen` keeps its instants."""
-
-PAUSE_SECONDS = 30
 
 
 def verdicts(redis: Redis, namespace: str, ids: Sequence[UUID]) -> dict[UUID, Intent]:
@@ -145,17 +141,6 @@ def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> d
             pipeline.set(_key(namespace, id_), said, nx=True, ex=KEPT_SECONDS)
         pipeline.execute()
     return {**new, **verdicts(redis, namespace, list(new))}
-
-
-def pause_llm(redis: Redis, error: JudgementError) -> None:
-    """Record that the LLM does not answer, so that other requests do not wait for it; it did if it said nonsense."""
-    if not isinstance(error, UnusableJudgementError):
-        redis.set(PAUSED, 1, ex=PAUSE_SECONDS)
-
-
-def is_llm_paused(redis: Redis) -> bool:
-    """Return whether the LLM recently failed to answer."""
-    return bool(redis.exists(PAUSED))
 
 
 def _key(namespace: str, id_: UUID) -> str:

@@ -1,9 +1,9 @@
-"""Circuit breaker for a model that does not answer, the embedder or the reranker, shared by all workers in Redis.
+"""Circuit breaker for a model that does not answer: embedder, reranker or LLM, shared by all workers in Redis.
 
 While `ebb:embedder:paused` exists, the embedder is not called. After it expires, `ebb:embedder:failures` remains: one
 request at a time, the holder of `ebb:embedder:trying`, may try. If it succeeds, the pause ends; if it fails, the next
 pause is twice as long. `ebb:embedder:suspects` has the facts whose texts may have been the reason, and until when each
-is left out. The keys of the reranker begin with `ebb:reranker`, and it has no suspects.
+is left out. The keys of the others begin with `ebb:reranker` and `ebb:llm`, and they have no suspects.
 """
 
 import json
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from redis import Redis
 from redis.exceptions import RedisError
 
-from workers.errors import AwayError, EbbError, EmbedderPausedError, RerankerError
+from workers.errors import AwayError, EbbError, EmbedderPausedError, JudgementError, RerankerError
 
 SUSPECTS = "ebb:embedder:suspects"
 
@@ -38,14 +38,21 @@ class Model:
     error: type[EbbError]
 
     @property
+    def key(self) -> str:
+        """Return its name in keys and metrics."""
+        return self.name.lower()
+
+    @property
     def keys(self) -> tuple[str, str, str]:
         """Return the keys of its pause, of its failures, and of the request that tries again."""
-        paused, failures, trying = (f"ebb:{self.name}:{key}" for key in ("paused", "failures", "trying"))
+        paused, failures, trying = (f"ebb:{self.key}:{key}" for key in ("paused", "failures", "trying"))
         return paused, failures, trying
 
 
 EMBEDDER = Model("embedder", EmbedderPausedError)
 RERANKER = Model("reranker", RerankerError)
+LLM = Model("LLM", JudgementError)
+MODELS = {model.name: model for model in (EMBEDDER, RERANKER, LLM)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
 from workers.context import Context
-from workers.coordination import idempotency
+from workers.coordination import pause
+from workers.coordination.pause import LLM, Pause
 from workers.decay.consolidate import KIND
 from workers.decay.forget_limit import take_allowance
 from workers.errors import JudgementError, UnusableJudgementError
@@ -153,7 +154,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
         ended = question.dealt_with == len(following) < AT_ONCE
         after = None if ended else following[question.dealt_with - 1].id
         done = Progress(done.reviewed + question.dealt_with, done.forgotten + gone, after)
-        if met_limit or idempotency.is_llm_paused(context.redis):
+        if met_limit or pause.state(context.redis, LLM).seconds:
             return replace(done, rest=None)
         if after is None or time.monotonic() >= until:
             break
@@ -163,7 +164,7 @@ def review(context: Context, namespace: str, run: UUID, now: datetime, after: UU
 def _begin(context: Context, namespace: str, run: UUID, now: datetime) -> int | None:
     """Begin a run and return the namespace's id if it is to be reviewed."""
     threshold = context.settings.prune_threshold
-    if not context.settings.prune_by_llm or threshold == 0 or idempotency.is_llm_paused(context.redis):
+    if not context.settings.prune_by_llm or threshold == 0 or pause.state(context.redis, LLM).seconds:
         return None
     with context.namespace(namespace) as (db, tenant):
         if visible.count(db, tenant, KIND, now) < threshold or not _left_today(context, db, tenant, now):
@@ -239,10 +240,10 @@ def _ask(context: Context, question: Question) -> dict[UUID, Because]:
     if all(fact.keep for fact in shown):
         return {}
     try:
-        return redundant(context.chat, shown)
+        with Pause(context.redis, LLM).unless_paused(QUESTION_SECONDS):
+            return redundant(context.chat, shown)
     except JudgementError as error:
         log.warning("%d facts are kept without being reviewed: %s", len(shown), error)
-        idempotency.pause_llm(context.redis, error)
         return {}
 
 

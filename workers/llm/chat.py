@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from workers.endpoint import Endpoint, Service
-from workers.errors import JudgementError, UnusableJudgementError
+from workers.errors import JudgementAwayError, JudgementError, UnusableJudgementError
 from workers.llm import StrictAnswer
 from workers.settings import Settings
 
@@ -19,6 +19,7 @@ CHAT = Service(
     path="/chat/completions",
     settings="EBB_LLM",
     failure=JudgementError,
+    away=JudgementAwayError,
     when_slow="raise EBB_LLM_TIMEOUT or choose a faster EBB_LLM_MODEL if it is slow",
     advice={
         HTTPStatus.BAD_REQUEST: "Check EBB_LLM_MODEL, which must take `temperature` 0 and answer by a JSON schema.",
@@ -51,6 +52,10 @@ class Chat:
     def __init__(self, settings: Settings, sleep: Callable[[float], None] = time.sleep) -> None:
         self._model = settings.llm_model or DEFAULT_MODEL
         self._endpoint = Endpoint(CHAT, settings.llm_url or OPENAI_URL, settings.llm_key, settings.llm_timeout, sleep)
+
+    def __str__(self) -> str:
+        """Return the model's name and the URL without credentials."""
+        return f"{self._model!r} at {self._endpoint}"
 
     def ask(self, instructions: str, question: Any, answer: type[Answer], seconds: float) -> Answer:
         """Return the answer to a question (JSON) within `seconds`.
@@ -86,6 +91,5 @@ class Chat:
 
     def _unusable(self, what: str) -> UnusableJudgementError:
         return UnusableJudgementError(
-            f"{self._model!r} at {self._endpoint} {self._endpoint.excerpt(what)}. "
-            "Check EBB_LLM_MODEL, which must answer by a JSON schema."
+            f"{self} {self._endpoint.excerpt(what)}. Check EBB_LLM_MODEL, which must answer by a JSON schema."
         )

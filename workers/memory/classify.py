@@ -18,6 +18,7 @@ from ebb.contract.facts import NewFact
 
 from workers.context import Context
 from workers.coordination import idempotency
+from workers.coordination.pause import LLM, Pause
 from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.episodes import OF_DOCUMENTS
@@ -186,7 +187,7 @@ def _asked(
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
-        if seconds < LEAST_SECONDS or idempotency.is_llm_paused(context.redis):
+        if seconds < LEAST_SECONDS:
             log.warning("%d facts are added without being judged", len(rows) - start)
             break
         with transaction(context.database_url) as db:
@@ -194,12 +195,21 @@ def _asked(
             found = {_named(row): _case(context, db, tenant, row, embedded.get(row.hash), now) for row in batch}
         cases = {name: case for name, case in found.items() if case.known}
         try:
-            said = classify(context.chat, list(cases.values()), seconds) if cases else []
+            said = ask(context, list(cases.values()), seconds) if cases else []
             intents |= idempotency.keep_verdicts(context.redis, tenant.name, dict(zip(cases, said, strict=True)))
         except JudgementError as error:
             log.warning("%d facts are added without being judged: %s", len(cases), error)
-            idempotency.pause_llm(context.redis, error)
     return intents
+
+
+def ask(context: Context, cases: Sequence[Case], seconds: float) -> list[Intent]:
+    """Return the intent of each new fact, as `classify` does, unless the LLM is paused after failures.
+
+    Raises:
+        JudgementError: it does not answer, is paused, or its answer or settings are unusable.
+    """
+    with Pause(context.redis, LLM).unless_paused(seconds):
+        return classify(context.chat, cases, seconds)
 
 
 def _case(

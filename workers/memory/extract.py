@@ -18,6 +18,7 @@ from ebb.contract.values import REQUESTED
 
 from workers.context import Context
 from workers.coordination import idempotency
+from workers.coordination.pause import LLM, Pause
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
 from workers.core.names import folded, mentioned_names
 from workers.errors import InvalidInputError, JudgementError
@@ -150,16 +151,13 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
 
 def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Extracted]]:
     """Return the LLM's statements that occur in the turns, in order; none if it fails."""
-    if idempotency.is_llm_paused(context.redis):
-        log.warning("nothing is drawn from %d turns: the LLM did not answer lately", len(wanted))
-        return []
     around = [one for one in shown if one not in wanted]
     said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
-        found = quotes(context.chat, said, around)
+        with Pause(context.redis, LLM).unless_paused(QUESTION_SECONDS):
+            found = quotes(context.chat, said, around)
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
-        idempotency.pause_llm(context.redis, error)
         return []
     entities = {one.entity for _, one in found}
     named = {name for turn in shown for name in mentioned_names(turn.text, entities)}
