@@ -216,13 +216,16 @@ def test_a_second_delivery_changes_nothing_whatever_the_llm_says_then(drawing: M
 
 def test_only_what_the_user_says_is_asked_about_and_earlier_turns_are_shown(drawing: Memory, llm: StandIn) -> None:
     remember(drawing, "My sister is Mira.", {"role": "assistant", "content": "Where does she live?"})
-    new = remember(drawing, HOMES["Leipzig"], {"role": "assistant", "content": HOMES["Porto"]})
+    asking, last = ({"role": "assistant", "content": text} for text in ("And what does she do?", HOMES["Porto"]))
+    new = remember(drawing, HOMES["Leipzig"], asking, "She sings.", last)
     llm.always = answering(lambda asked: honest(asked, entity="Mira"))
     draw(drawing, new)
 
     (asked,) = [question(one) for one in llm.requests]
-    assert [one["text"] for one in asked["messages"]] == [HOMES["Leipzig"]]
-    assert [one["text"] for one in asked["context"]] == ["My sister is Mira.", "Where does she live?", HOMES["Porto"]]
+    assert [one["text"] for one in asked["messages"]] == [HOMES["Leipzig"], "She sings."]
+    assert [(one["text"], one.get("before")) for one in asked["context"]] == [
+        ("My sister is Mira.", 1), ("Where does she live?", 1), ("And what does she do?", 2), (HOMES["Porto"], None),
+    ]  # fmt: skip
     assert drawn(drawing) == [("Mira, home: I moved to Leipzig.", "Leipzig")]
 
 

@@ -55,9 +55,10 @@ ALREADY = ("added", "duplicate", "unchanged", "updated")
 LINK = "PART_OF"
 
 INSTRUCTIONS = """
-You index a conversation. You are given numbered messages of a user, and as `context` what was said around them. Point
-at each lasting fact about a person or a thing that a numbered message states: where a person lives, works or studies,
-what they own, like, plan or cannot stand, names, dates, numbers, decisions. Leave out questions, small talk, guesses,
+You index a conversation. You are given numbered messages of a user, and as `context` what was said around them, each
+with the number of the message that it stands `before`, unless that is the end. Read them in this order, and point at
+each lasting fact about a person or a thing that a numbered message states: where a person lives, works or studies, what
+they own, like, plan or cannot stand, names, dates, numbers, decisions. Leave out questions, jokes, small talk, guesses,
 what is only true for the moment, and what only the context says. For each fact give:
 
 number: of the message that states it
@@ -85,14 +86,21 @@ class _Facts(StrictAnswer):
     facts: list[_Fact]
 
 
-def quotes(chat: "Chat", messages: Mapping[int, str], context: Sequence[Turn]) -> list[tuple[int, Quote]]:
+def quotes(
+    chat: "Chat", messages: Mapping[int, str], context: Sequence[tuple[Turn, int | None]]
+) -> list[tuple[int, Quote]]:
     """Return (message number, words) that the LLM points at, in order of the messages.
+
+    `context` has further turns, each with the number of the message that follows.
 
     Raises:
         JudgementError: there is no usable answer.
     """
     question: dict[str, Any] = {
-        "context": [{"role": one.role or "", "text": one.text[:LONGEST]} for one in context],
+        "context": [
+            {"role": one.role or "", "text": one.text[:LONGEST]} | ({"before": following} if following else {})
+            for one, following in context
+        ],
         "messages": [{"number": number, "text": text} for number, text in messages.items()],
     }
     found = chat.ask(INSTRUCTIONS, question, _Facts, QUESTION_SECONDS).facts[:MOST_POINTED_AT]
@@ -151,11 +159,10 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
 
 def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Extracted]]:
     """Return the LLM's statements that occur in the turns, in order; none if it fails."""
-    around = [one for one in shown if one not in wanted]
     said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
         with Pause(context.redis, LLM).unless_paused(QUESTION_SECONDS):
-            found = quotes(context.chat, said, around)
+            found = quotes(context.chat, said, _around(shown, wanted))
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         return []
@@ -167,6 +174,18 @@ def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> l
     if len(facts) < len(found):
         log.warning("%d of %d facts that an LLM drew are not in the text", len(found) - len(facts), len(found))
     return _bounded(facts)
+
+
+def _around(shown: Sequence[Turn], wanted: Sequence[Turn]) -> list[tuple[Turn, int | None]]:
+    """Return the other turns, each with the number of the wanted one that follows, if any."""
+    numbers = {one.id: number for number, one in enumerate(wanted, start=1)}
+    around, following = [], None
+    for one in reversed(shown):
+        if one.id in numbers:
+            following = numbers[one.id]
+        else:
+            around.append((one, following))
+    return around[::-1]
 
 
 def _bounded(facts: Sequence[tuple[Turn, Extracted]]) -> list[tuple[Turn, Extracted]]:
