@@ -104,6 +104,18 @@ def test_a_newer_value_takes_the_place_of_an_older_one_whenever_that_comes_in(dr
     assert drawing.value("select count(*) from facts where superseded_by is not null") == 1
 
 
+def test_of_values_in_conversations_at_the_same_time_the_newest_stays(drawing: Memory, llm: StandIn) -> None:
+    towns = ["Porto", "Leipzig", "Rome", "Bonn", "Oslo", "Bergen"]
+    llm.always = answering(lambda asked: {"facts": [
+        {"number": 1, "quote": text, "entity": "user", "key": "home", "value": text[10:-1], "single": True}
+        for text in (asked["messages"][0]["text"],)
+    ]})  # fmt: skip
+    said = [remember(drawing, dated(f"I live in {one}.", on), session=one) for on, one in enumerate(towns)]
+    with ThreadPoolExecutor(len(said)) as pool:
+        assert list(pool.map(lambda new: draw(drawing, new, at=10), said)) == [1] * len(said)
+    assert homes(drawing, at=11) == ["Bergen"]
+
+
 @pytest.mark.parametrize("before", ["", "Porto"], ids=["said twice", "with another value between"])
 def test_a_value_stays_true_though_the_same_words_turn_up_in_an_older_conversation(
     drawing: Memory, llm: StandIn, before: str

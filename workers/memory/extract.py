@@ -17,7 +17,7 @@ from ebb.contract.facts import NewFact
 from ebb.contract.values import REQUESTED
 
 from workers.context import Context
-from workers.coordination import idempotency
+from workers.coordination import idempotency, signals
 from workers.coordination.pause import LLM, Pause
 from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
 from workers.core.names import folded, mentioned_names
@@ -51,6 +51,9 @@ MOST_POINTED_AT = 2 * AT_ONCE * MOST_OF_A_TURN
 """Maximum number of an answer's facts that are looked up: each takes about a millisecond in a long turn."""
 
 QUESTION_SECONDS = 20.0
+STORING_SECONDS, STORING_WAIT = 20.0, 5.0
+"""How long one task may keep others from storing values, and how long they wait; then two may both stay."""
+
 ALREADY = ("added", "duplicate", "unchanged", "updated")
 LINK = "PART_OF"
 
@@ -150,10 +153,11 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         if not wanted:
             return 0
         found = _drawn(context, wanted, shown)
-        with transaction(context.database_url) as db:
-            left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
-            planned = _planned(db, tenant, [one for one in found if one[0].id in left], now)
-        kept = idempotency.keep_answer(context.redis, str(own), planned)
+        with signals.try_lock(context.redis, f"extract:{namespace}", STORING_SECONDS, STORING_WAIT):
+            with transaction(context.database_url) as db:
+                left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
+                planned = _planned(db, tenant, [one for one in found if one[0].id in left], now)
+            return _store(context, namespace, idempotency.keep_answer(context.redis, str(own), planned), now, own)
     return _store(context, namespace, kept, now, own)
 
 
