@@ -130,6 +130,16 @@ def test_a_value_stays_true_though_the_same_words_turn_up_in_an_older_conversati
     assert drawing.value("select count(*) from links where type = 'PART_OF'") == len(said)
 
 
+def test_values_of_an_older_conversation_follow_each_other_until_the_known_one(
+    drawing: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOMES, "Rome", "I live in Rome.")
+    for at, said in [(10, [(9, "Rome")]), (11, [(3, "Porto"), (5, "Leipzig")])]:
+        draw(drawing, remember(drawing, *(dated(HOMES[name], on) for on, name in said), at=at), at=at)
+    found = [homes(drawing, at=12, as_of=day(on)) for on in (4, 6, 10)]
+    assert found == [["Porto"], ["Leipzig"], ["Rome"]]
+
+
 def test_a_known_value_is_linked_with_the_turn_that_repeats_it_and_lives_on(drawing: Memory) -> None:
     assert draw(drawing, remember(drawing, HOMES["Leipzig"])) == 1
     again = remember(drawing, "As I said: " + HOMES["Leipzig"], at=60)

@@ -134,9 +134,17 @@ class Timeline:
             if (known := _stating(values, last, one.value, turn.said_at)) is not None:
                 return known.id
             fact |= _place(values, last, turn.said_at)
+            if "valid_until" in fact and last is not None and last.said_at < turn.said_at:
+                self._end(last.id, turn.said_at)
             self.known[about] = [Value(fact["id"], one.value, turn.said_at, fact.get("valid_until")), *values]
         self.facts.append(fact)
         return UUID(str(fact["id"]))
+
+    def _end(self, id_: UUID, instant: datetime) -> None:
+        """End the period of a value that is to be stored."""
+        for fact in self.facts:
+            if fact["id"] == id_:
+                fact["valid_until"] = instant
 
 
 def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime) -> int:
