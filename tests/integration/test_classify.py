@@ -99,13 +99,14 @@ def test_a_deletion_retracts_the_known_fact_and_stores_nothing(judged: Memory, l
     assert judged.ids("Where does Ana live?", at=11, as_of=day(9)) == [old]
 
 
-def test_what_is_known_already_is_not_stored_and_stays_as_it_was(judged: Memory, llm: StandIn) -> None:
-    old = judged.add(PORTO)
-    before = judged.row(old)
+def test_what_is_known_already_is_not_stored_and_the_known_fact_lives_on(judged: Memory, llm: StandIn) -> None:
+    old = judged.add(PORTO, at=1)
+    before = judged.value("select ends_at from activity")
     llm.always = always("NOOP")
-    assert stored(judged, "Ana lives by the river in Porto.") == [("unchanged", old)]
-    assert judged.row(old) == before
-    assert judged.value("select count(*) from facts") == 1
+    again = {"text": "Ana lives by the river in Porto.", "importance": 1, "tags": ["home"]}
+    assert stored(judged, again, at=60) == [("unchanged", old)]
+    assert judged.value("select ends_at from activity") > before
+    assert judged.rows("select text, importance, tags from facts") == [(PORTO, 0.5, [])]
 
 
 def turn_of(text: str, on: float, role: str = "user") -> dict[str, Any]:
@@ -447,11 +448,11 @@ def test_a_fact_superseded_meanwhile_is_not_superseded_again(judged: Memory, mem
 def test_a_second_delivery_answers_the_same_without_asking(judged: Memory, llm: StandIn, action: str) -> None:
     judged.add(PORTO)
     llm.always = always(action)
-    fact = {"text": GONE, "id": str(uuid4())}
-    once = judged.store(fact, at=10)
+    fact, use = {"text": GONE, "id": str(uuid4())}, uuid4()
+    once = judged.store(fact, at=10, use=use)
     state = judged.rows("select facts::text, activity::text from facts, activity where fact = id order by id")
     llm.always = always("DELETE" if action != "DELETE" else "ADD")
-    again = judged.store(fact, at=10)
+    again = judged.store(fact, at=10, use=use)
     assert [one.id for one in again if isinstance(one, Stored)] == [one.id for one in once if isinstance(one, Stored)]
     assert action == "ADD" or again == once
     assert judged.rows("select facts::text, activity::text from facts, activity where fact = id order by id") == state

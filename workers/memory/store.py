@@ -13,7 +13,7 @@ from uuid_utils.compat import uuid7
 from workers.context import Context
 from workers.core import injection, lifetime
 from workers.core.episodes import OF_DOCUMENTS
-from workers.core.intent import Intent, independent_stretches, requested
+from workers.core.intent import Action, Intent, independent_stretches, requested
 from workers.core.names import extract_tags
 from workers.core.text import less_specific, same_subject, text_digest
 from workers.errors import InvalidInputError, UnavailableError
@@ -194,7 +194,7 @@ def _store_within(
     answers = _merged(batch.rows, deleted, done)
     repeated, new = answers, _new(batch.rows, answers)
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
-    faded = _touched(context, db, tenant, answers, now, options)
+    faded = _touched(context, db, tenant, batch.intents, answers, now, options)
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not set(one.changed).isdisjoint(IDENTIFYING)]
@@ -229,12 +229,21 @@ def _touched(
     context: Context,
     db: Connection,
     tenant: int,
+    intents: Sequence[Intent],
     answers: Sequence[Stored | InvalidInputError],
     now: datetime,
     options: Options,
 ) -> list[UUID]:
-    """Touch the known facts of a batch and note that, unless not wanted; return those without their full vector."""
-    repeated = [one.id for one in answers if isinstance(one, Stored) and one.is_use]
+    """Touch the known facts of a batch and note that, unless not wanted; return those without their full vector.
+
+    They were stated again in the same words, or in others, as an LLM finds.
+    """
+    repeated = [
+        one.id
+        for intent, one in zip(intents, answers, strict=True)
+        if isinstance(one, Stored)
+        if one.is_use or (intent.action is Action.NOOP and (one.id, one.action) == (intent.target, "unchanged"))
+    ]
     if not repeated or not options.touch:
         return []
     return use_within(context, db, tenant, repeated, now, options.use or uuid4())
