@@ -381,13 +381,14 @@ def test_no_llm_is_asked_when_there_is_no_time_left(
 
 
 def test_a_question_ends_with_the_time_that_is_left(
-    judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch
+    judged: Memory, llm: StandIn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     judged.add(PORTO)
     llm.always = silence
     monkeypatch.setattr(store, "JUDGED_SECONDS", 1.2)
-    slow = judged.having(llm_timeout=3_600)
+    slow = judged.having(llm_timeout=30)
     assert stored(slow, LISBON)[0][0] == "added"
+    assert "did not answer within 1." in caplog.text
     slow.context.close()
 
 
