@@ -16,6 +16,7 @@ from workers.core.confidence import (
     effective_confidence,
     halvings_applied,
     next_halving_at,
+    reinforced,
     removed_by_soft_decay_at,
     soft_decay_halvings,
     soft_decay_starts,
@@ -68,6 +69,10 @@ def test_golden_effective_confidence_is_reproduced() -> None:
 def test_golden_halvings_are_reproduced() -> None:
     for row in golden("soft_decay"):
         assert halvings(row["expires_at"], row["now"], row["confirmed_at"]) == row["halvings"], row
+
+
+def test_each_confirmation_adds_a_twentieth_up_to_certainty() -> None:
+    assert reinforced(np.array([0.5, 0.98]), np.array([2, 1])) == pytest.approx([0.6, 1.0])
 
 
 def test_one_half_life_leaves_a_half_and_two_a_quarter() -> None:

@@ -26,6 +26,7 @@ SAME = [
     ("कमरा १२ ऊपर है।", "कमरा 12 ऊपर है।"),
     ("The code is 'Hunter2'.", "the code is Hunter2"),
     ("Die Straße hat 5 Häuser", "Die Straße hat (5) Häuser."),
+    ("Mira Berg", "Mira Berg."),
 ]
 DIFFERENT = [
     ("It holds 250 guests.", "It holds 350 guests."),
@@ -34,6 +35,7 @@ DIFFERENT = [
     ("Tea is at four.", "Tea is at five."),
     ("Mira moved to Leipzig.", "Mara moved to Leipzig."),
     ("Mira moved to Leipzig.", "Mira moved to Dresden."),
+    ("Ask Will about the boat.", "Ask about the boat."),
     ("She likes coffee.", "She does not like coffee."),
     ("The door does open.", "The door doesn't open."),
     ("The door does open.", "The door doesn\u2019t open."),

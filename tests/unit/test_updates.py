@@ -62,6 +62,8 @@ def test_a_statement_may_be_made_again_with_another_value(older: str, newer: str
         ("The deadline is March 3", f"The deadline is March 10. {'And so on. ' * 20}"),
         ("I am allergic to shellfish", "I am allergic to peanuts"),
         ("My weight is 79 kg", "Ben's weight is 82 kg"), ("My phone number is 1", "My sister's phone number is 2"),
+        ("The door code is known", "The door code is known to 5"), ("Mira", "Anna"),
+        ("Mira sings alto", "Mira sings alto loudly"),
     ],
 )  # fmt: skip
 def test_other_statements_are_no_other_values(older: str, newer: str) -> None:
@@ -71,6 +73,7 @@ def test_other_statements_are_no_other_values(older: str, newer: str) -> None:
 def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
     assert updates.outdates("Anna left Pegel and now works at Brevo", "Anna works at Pegel")
     assert not updates.outdates("Anna works at Brevo", "Anna works at Pegel")
+    assert not updates.outdates("Anna now works at Pegel", "Anna works at Pegel")
     assert not updates.outdates("Ben left the house and now walks to Brevo", "Anna works at Pegel")
 
 
@@ -176,6 +179,11 @@ def test_links_by_hand_in_a_circle_are_all_seen_once() -> None:
 )
 def test_what_a_text_withdraws_is_named_in_its_words(text: str, subject: str) -> None:
     assert [one.text for one in updates.withdrawn_subjects(f"Hello there. {text}")] == [subject]
+
+
+def test_what_was_finished_is_identified_by_two_words() -> None:
+    words = {"I no longer like opera.": 1, "I finished reading Dune.": 2}
+    assert {text: one.least_words for text in words for one in updates.withdrawn_subjects(text)} == words
 
 
 @pytest.mark.parametrize(
