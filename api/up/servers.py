@@ -231,9 +231,8 @@ def _password(data: Path) -> str:
 
 def free_port() -> int:
     """Return a free port on loopback below the ephemeral range."""
-    port = random.choice(FREE_PORTS)  # noqa: S311  no secret
-    while not port_is_free(port):
-        port = random.choice(FREE_PORTS)  # noqa: S311 - no secret
+    while not port_is_free(port := random.choice(FREE_PORTS)):  # noqa: S311  no secret
+        continue
     return port
 
 
