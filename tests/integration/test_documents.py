@@ -363,3 +363,13 @@ def test_a_text_of_too_many_parts_is_refused(memory: Memory) -> None:
     text = "\n\n".join(f"# Head {number}\n\nText {number}." for number in range(10_001))
     with pytest.raises(InvalidInputError, match=r"text: has 10,001 parts, more than 10,000; split it into several"):
         files.upload(memory.context, Upload(path="memory/boat.md", text=text), day(0))
+
+
+def test_an_archive_does_not_bring_back_what_a_file_does_not_contain_any_more(memory: Memory) -> None:
+    index(memory, "memory/boat.md", BOAT)
+    index(memory, "memory/tea.md", "Tea.")
+    archive = memory.archive(1)
+    index(memory, "memory/boat.md", "# Boat\n\nIt is sold.", at=2)
+    remove(memory, "memory/tea.md")
+    assert set(memory.import_records([line for line in archive if "text" in line], 3)) == {"added", "forgotten"}
+    assert [path for path, *_ in said(memory)] == ["memory/boat.md", "memory/tea.md"]

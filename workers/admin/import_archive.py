@@ -28,7 +28,18 @@ from workers.memory.lifetime import date_ends
 from workers.memory.namespace_settings import rules_for
 from workers.memory.restore import restore_within
 from workers.memory.unpack import know_merged, known_by_id, unpack
-from workers.storage import activity, due, imports, links, namespaces, occurrences, signatures, statements, vectors
+from workers.storage import (
+    activity,
+    documents,
+    due,
+    imports,
+    links,
+    namespaces,
+    occurrences,
+    signatures,
+    statements,
+    vectors,
+)
 from workers.storage.connection import Connection, transaction, writing
 from workers.storage.facts import Known, TextInSession
 from workers.validation.archived import (
@@ -73,7 +84,8 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
 
     A fact with a known id is left unchanged, but restored if decay has forgotten it since the archive was written. A
     live fact that equals another is not written, nor is any that must stay forgotten or was erased on request, unless
-    the archive has it as forgotten on request, too. Vectors are computed from the texts, and reduced by the next pass.
+    the archive has it as forgotten on request, too. Nor is a chunk of a file that was indexed here, as the file does
+    not contain it any more. Vectors are computed from the texts, and reduced by the next pass.
 
     Raises:
         UnavailableError: the database does not answer, or an equal fact was forgotten concurrently; no fact was
@@ -229,6 +241,7 @@ def _refused(
     said = statements.known_exactly(db, tenant, hashes)
     deleted = statements.forgotten_among(db, tenant, hashes)
     erased = statements.forgotten_of(db, tenant, [one.id for one in given])
+    indexed = documents.indexed(db, tenant, {path for one in given if (path := _file(one))})
     refused: dict[int, Stored | InvalidInputError] = {}
     for place, (one, hash_) in enumerate(zip(given, hashes, strict=True)):
         stated = None if one.past.ended else hash_
@@ -243,11 +256,18 @@ def _refused(
             refused[place] = Stored(said[stated], action, embedded=True)
         elif one.past.forgotten_reason not in REQUESTED and (hash_ in deleted or one.id in erased):
             refused[place] = Stored(deleted.get(hash_, one.id), "forgotten", embedded=False)
+        elif _file(one) in indexed:
+            refused[place] = Stored(one.id, "forgotten", embedded=False)
         else:
             stating[one.id] = hash_
             if stated is not None:
                 said[stated] = one.id
     return refused
+
+
+def _file(one: ArchivedFact) -> str | None:
+    """Return the file of which a fact is a live chunk, if any."""
+    return one.fact.source if one.fact.kind == "chunk" and not one.past.ended else None
 
 
 def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:

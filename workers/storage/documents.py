@@ -1,6 +1,6 @@
 """Documents: Markdown files with their chunks (facts of kind `chunk`), registered folders of them, and items."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -26,6 +26,8 @@ KNOWN = """
         )
     order by path
 """
+
+INDEXED = "select path from documents where namespace = %(namespace)s and path = any(%(paths)s)"
 
 READ_AT = "select read_at from documents where namespace = %(namespace)s and path = %(path)s"
 
@@ -64,6 +66,11 @@ def any_chunk(db: Connection, namespace: int) -> bool:
 def known(db: Connection, namespace: int, name: str) -> list[Document]:
     """Return the files below a folder as they were last read; folder and digest are unknown if only chunks exist."""
     return fetch_all(db, Document, KNOWN, {"namespace": namespace, "prefix": f"{name}/"})
+
+
+def indexed(db: Connection, namespace: int, paths: Iterable[str]) -> set[str]:
+    """Return the files among these paths that were read."""
+    return {path for (path,) in db.execute(INDEXED, {"namespace": namespace, "paths": [*paths]})}
 
 
 def read_at(db: Connection, namespace: int, path: str) -> datetime | None:
