@@ -61,12 +61,13 @@ def test_messages_without_words_or_to_the_system_are_left_out() -> None:
         {"role": "system", "content": "Be kind."},
         {"role": "user", "content": ""},
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]},
+        {"role": "model", "parts": [{"text": "Hm.", "thought": True}]},
         {"role": "user", "content": {"odd": 1}},
         17,
         {"role": "user", "content": "Hello"},
     ]
 
-    assert skipped(messages, utterances(messages)) == [0, 1, 2, 3, 4]
+    assert skipped(messages, utterances(messages)) == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ Other products also list texts with ids: in a bare list, fields that only facts 
 """
 
 TEXTS = ("text", "input_text", "output_text", "refusal", None)
-"""Types of parts that are text; Gemini's parts have no type."""
+"""Types of parts that are text; Gemini's parts have no type, and those with a `thought` are the model's thoughts."""
 
 CALLS, RESULTS = ("tool_use", "server_tool_use", "function_call"), ("tool_result", "function_call_output")
 LONGEST = 65_536
@@ -119,8 +119,8 @@ def _listed(content: Any) -> list[Any]:
 def _text(part: Any) -> str:
     if isinstance(part, str):
         return part
-    is_text = isinstance(part, Mapping) and part.get("type") in TEXTS and "function" not in part
-    found = (part.get("text") or part.get("refusal")) if is_text else None
+    is_other = not isinstance(part, Mapping) or "function" in part or part.get("thought")
+    found = None if is_other or part.get("type") not in TEXTS else part.get("text") or part.get("refusal")
     return found if isinstance(found, str) else ""
 
 
