@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.documents import (
@@ -154,6 +154,24 @@ def test_of_two_callers_that_drop_an_item_at_once_one_has_dropped_it(memory: Mem
         drops = [pool.submit(items.drop, memory.context, asked, day(0)) for _ in range(2)]
         wait_for(lambda: memory.value(LOCK_WAITS) == 2)
     assert sorted(one.result().dropped for one in drops) == [False, True]
+
+
+def test_an_item_past_its_lifetime_is_recalled_as_little_as_it_is_listed(memory: Memory) -> None:
+    given = [NewItem(path=["users"], key=key, document="{}", text=f"Her {key} tea", ttl=60) for key in ("old", "dear")]
+    items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
+    old, dear = (memory.value("select id from facts where key = %s", key) for key in ("old", "dear"))
+    memory.store({"text": "Her oldest tea", "kind": "semantic"})
+    memory.pin(dear, at=0.01)
+
+    def listed(at: float) -> list[UUID]:
+        return items.find(memory.context, "default", ItemQuery(path=["users"], refresh=False), day(at))[1]
+
+    def recalled(at: float) -> set[UUID]:
+        return {one.id for one in memory.ask("Her tea", at=at).results if one.kind == "item"}
+
+    assert set(listed(0.04)) == recalled(0.04) == {old, dear}
+    assert set(listed(1)) == recalled(1) == {dear}
+    assert old in memory.ids("Her tea", at=1, deep=True)
 
 
 def test_instants_of_an_item_are_written_alike(memory: Memory) -> None:

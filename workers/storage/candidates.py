@@ -90,6 +90,16 @@ ABSENT_THEN = """case when coalesce(%(known_as_of)s < %(now)s, false) then (
                 limit 1
             ) end"""
 
+PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
+"""Until when a pin has counted as use and as a confirmation."""
+
+# Earlier versions also stored items without a place.
+HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
+
+ITEM_ENDS = f"""case when facts.kind = 'item' and {HAS_PLACE} then
+            greatest(last_seen_at, {PINNED_UNTIL}) + (metadata ->> 'minutes')::float8 * interval '1 minute' end"""
+"""When an item ends by its own lifetime; null if it has none."""
+
 # The rule that hides a fact in a scope; it does not depend on whether a pass has run.
 HIDDEN = f"""coalesce(
             hidden_because(
@@ -99,7 +109,8 @@ HIDDEN = f"""coalesce(
                 %(deep)s or is_held(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s),
                 %(now)s, %(as_of)s, %(known_as_of)s
             ),
-            {ABSENT_THEN}
+            {ABSENT_THEN},
+            case when not %(deep)s and {ITEM_ENDS} <= coalesce(%(as_of)s, %(known_as_of)s, %(now)s) then 'expired' end
         )"""
 
 # The part of `HIDDEN` that needs only the fact itself. It is applied before a statement's limit, so that facts of other
@@ -110,9 +121,6 @@ SEEN_THEN = f"""hidden_because(
             case when {LATER} then null else valid_until end, null, null, false,
             %(now)s, %(as_of)s, %(known_as_of)s
         ) is null"""
-
-PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
-"""Until when a pin has counted as use and as a confirmation."""
 
 # An item that was put without words has its place, or the beginning of a long one, as text: no question is about it.
 WITHOUT_WORDS = """(

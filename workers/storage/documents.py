@@ -10,6 +10,7 @@ from ebb.contract.documents import Document, RegisteredFolder
 from psycopg.rows import class_row
 
 from workers.core.text import item_digest
+from workers.storage.candidates import HAS_PLACE, ITEM_ENDS
 from workers.storage.connection import Connection, fetch_all, number, scalar
 
 ANY_CHUNK = "select exists (select from facts where namespace = %(namespace)s and kind = 'chunk')"
@@ -104,13 +105,9 @@ BATCH = 200
 
 LIVE = """kind = 'item' and forgotten_at is null and superseded_at is null"""
 
-# Earlier versions also stored items without a place.
-HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
-
-CURRENT = """
+CURRENT = f"""
     not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
-        and (metadata ->> 'minutes' is null
-            or last_seen_at + (metadata ->> 'minutes')::double precision * interval '1 minute' > %(now)s)
+        and coalesce({ITEM_ENDS} > %(now)s, true)
 """
 
 # An index entry must fit a third of a page, so only the first 200 characters of a path are indexed. Items are in order
