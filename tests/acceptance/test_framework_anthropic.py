@@ -60,6 +60,17 @@ def test_a_file_with_the_name_of_a_folder_is_deleted_and_moved_alone(tool: EbbMe
     assert "Sencha is green." in call(tool, "view", path=below)
 
 
+def test_more_files_than_a_call_returns_are_known_and_cleared(
+    tool: EbbMemoryTool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ebb.anthropic.MOST_FACTS", 1)
+    call(tool, "create", path="/memories/notes/cake.md", file_text="Plum")
+    with pytest.raises(ToolError, match="already exists"):
+        call(tool, "create", path=NOTES, file_text="again")
+    assert tool.clear_all_memory() == "All memory cleared"
+    assert call(tool, "view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
+
+
 @pytest.mark.parametrize(
     ("command", "given"),
     [

@@ -6,8 +6,9 @@
 import json
 from typing import Any
 
+from ebb.contract.documents import Item
 from ebb.contract.values import MOST_FACTS
-from ebb.frameworks import extra, synchronous
+from ebb.frameworks import AT_ONCE, batches, extra, synchronous
 from ebb.memory import Memory
 
 with extra("anthropic"):
@@ -87,15 +88,17 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete all files."""
-        for file in self._files([ROOT]):
-            self._memory.drop_item(file[:-1], file[-1])
+        while found := self._memory.items([ROOT], limit=MOST_FACTS, refresh=False).items:
+            for part in batches((str(one.id) for one in found), AT_ONCE):
+                self._memory.forget(part)
         return "All memory cleared"
 
     def _files(self, path: list[str]) -> dict[tuple[str, ...], str]:
         """Return the text of the file at a path, or of the files below it, by path."""
-        found = self._memory.items(path[:-1] or path, limit=MOST_FACTS, refresh=False).items
-        files = {(*one.path, one.key): json.loads(one.document)["text"] for one in found}
-        return {file: text for file, text in sorted(files.items()) if file[: len(path)] == tuple(path)}
+        found = self._memory.items(path, limit=MOST_FACTS, refresh=False).items
+        if path != [ROOT]:  # not among all files of its folder, of which there may be too many
+            found += self._memory.items(path[:-1], key=path[-1], refresh=False).items
+        return {_place(one): json.loads(one.document)["text"] for one in sorted(found, key=_place)}
 
     def _known(self, path: list[str], named: str) -> dict[tuple[str, ...], str]:
         """Return the file at a path, else those below it: a file may have the name of a folder."""
@@ -135,6 +138,10 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
         lines = [f"{sum(len(text.encode()) for text in files.values())}B\t{named}"]
         lines += [f"{size}B\t{named.rstrip('/')}/{shown}" for shown, size in sorted(sizes.items())]
         return f"Here're the files and directories up to 2 levels deep in {named}:\n" + "\n".join(lines)
+
+
+def _place(file: Item) -> tuple[str, ...]:
+    return (*file.path, file.key)
 
 
 def _parts(path: str) -> list[str]:
