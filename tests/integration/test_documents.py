@@ -386,6 +386,7 @@ def test_a_text_of_too_many_parts_is_refused(memory: Memory) -> None:
 def test_an_archive_does_not_bring_back_what_a_file_does_not_contain_any_more(memory: Memory) -> None:
     index(memory, "memory/boat.md", BOAT)
     index(memory, "memory/tea.md", "Tea.")
+    memory.forget(memory.value("select id from facts where key like '%%Sails'"), at=0.5)
     archive = memory.archive(1)
     index(memory, "memory/boat.md", "# Boat\n\nIt is sold.", at=2)
     remove(memory, "memory/tea.md")

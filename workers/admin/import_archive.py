@@ -266,8 +266,8 @@ def _refused(
 
 
 def _file(one: ArchivedFact) -> str | None:
-    """Return the file of which a fact is a live chunk, if any."""
-    return one.fact.source if one.fact.kind == "chunk" and not one.past.ended else None
+    """Return the file of which a fact is a chunk, if any."""
+    return one.fact.source if one.fact.kind == "chunk" else None
 
 
 def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
