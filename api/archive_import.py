@@ -371,10 +371,11 @@ def _results(client: Client, window: Window) -> list[tuple[int, dict[str, Any]]]
 def _counts(stored: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Return the counts of stored records by the names of `Progress`."""
     actions = Counter(answer["action"] for answer in stored)
+    there = [answer for answer in stored if answer["action"] != "forgotten"]
     return {
         "duplicates": actions["duplicate"],
         "beside": sum("id" not in answer for answer in stored),
-        "without_vector": sum(answer.get("embedded") is False for answer in stored),
+        "without_vector": sum(answer.get("embedded") is False for answer in there),
         "ended_at_once": sum("ended_at_once" in answer for answer in stored),
         **{action: actions[action] for action in COUNTED},
     }

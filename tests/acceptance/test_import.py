@@ -329,6 +329,9 @@ def test_an_export_is_restored_elsewhere_and_a_second_import_changes_nothing(
     assert exported(live, other) == before
     with live.client(other) as client:
         assert client.store("The key is under the mat.")["action"] == "forgotten"
+    again = written(tmp_path / "new.jsonl", ['{"text": "The key is under the mat."}'])
+    counts = imported(live, again, "--namespace", other)[1]
+    assert (counts["forgotten"], counts["without_vector"]) == (1, 0)
 
 
 @pytest.mark.parametrize(
