@@ -3,10 +3,12 @@
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from celery import Celery
+from celery.app.task import Context
 from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
@@ -14,6 +16,7 @@ from redis import Redis
 from api import transport as sending
 from api.client import Client
 from api.transport import LostError
+from workers.clock import UNTIL, Clock
 from workers.coordination import transport
 from workers.coordination.redis import open_redis
 from workers.errors import InvalidInputError, LateError
@@ -55,6 +58,24 @@ def test_an_answer_that_is_too_large_is_an_error_that_says_what_to_do(app: Celer
     app.backend.store_result("one", {"text": "a" * transport.MOST_BYTES}, SUCCESS)
     with pytest.raises(InvalidInputError, match="33 MiB, and one may have 32 MiB: ask for fewer"):
         app.AsyncResult("one").get()
+
+
+@pytest.mark.parametrize(
+    ("task", "size", "until", "is_kept"),
+    [
+        ("memory.facts", transport.MOST_LATE_BYTES, "2020-01-01T00:00:00+00:00", False),
+        ("memory.facts", transport.MOST_LATE_BYTES, "2120-01-01T00:00:00+00:00", True),
+        ("memory.facts", transport.MOST_LATE_BYTES, None, True),
+        ("memory.facts", 1, "2020-01-01T00:00:00+00:00", True),
+        ("memory.restore", transport.MOST_LATE_BYTES, "2020-01-01T00:00:00+00:00", True),
+    ],
+)
+def test_a_large_answer_is_dropped_if_it_was_read_for_a_caller_who_no_longer_waits(
+    app: Celery, task: str, size: int, until: str | None, is_kept: bool
+) -> None:
+    app.server_clock = Clock(lambda: datetime.now(UTC))
+    app.backend.store_result("one", {"text": "a" * size}, SUCCESS, request=Context(task=task, **{UNTIL: until}))
+    assert app.backend.client.exists(app.backend.get_key_for_task("one")) == is_kept
 
 
 def test_a_failure_and_a_retry_are_replaced(app: Celery) -> None:

@@ -31,6 +31,7 @@ from celery.app import control
 from celery.backends import redis as celery_redis
 from celery.states import FAILURE, READY_STATES, SUCCESS
 from ebb.broker import KEEPALIVE
+from ebb.contract.operation import find
 from kombu.exceptions import OperationalError
 from kombu.pidbox import Mailbox
 from kombu.transport import TRANSPORT_ALIASES, redis, virtual
@@ -38,7 +39,7 @@ from kombu.utils.json import dumps
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError, ResponseError
 
-from workers.clock import Clock
+from workers.clock import UNTIL, Clock, has_passed
 from workers.coordination.redis import ask_once, is_refusal
 from workers.coordination.redis import clock as server_clock
 from workers.errors import InvalidInputError
@@ -227,6 +228,9 @@ SUCCEEDED = '{"status": "SUCCESS"'
 MOST_BYTES = 32 * 2**20
 """Maximum size of a result. Clients need several times as much memory, and Redis accepts no value of 512 MiB."""
 
+MOST_LATE_BYTES = 16 * 2**10
+"""Maximum size of what was read for a caller who no longer waits."""
+
 
 class _InOneTrip:
     """Stores results by a script, on connections that are kept alive, for which Celery has no setting."""
@@ -238,7 +242,10 @@ class _InOneTrip:
     def _store_result(
         self: Any, task_id: str, result: Any, state: str, traceback: Any = None, request: Any = None, **_: Any
     ) -> Any:
-        """Store and publish a result, unless the task succeeded before; in place of one that is too large, an error."""
+        """Store and publish a result, unless the task succeeded before; in place of one that is too large, an error.
+
+        A large one is dropped if it was read for a caller who no longer waits: such would fill Redis until they expire.
+        """
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
         stored = self.encode(meta | {"task_id": task_id})
@@ -246,9 +253,18 @@ class _InOneTrip:
             size, most = math.ceil(len(stored) / 2**20), MOST_BYTES // 2**20
             error = InvalidInputError(f"The answer has {size} MiB, and one may have {most} MiB: ask for fewer at once.")
             return self._store_result(task_id, self.prepare_exception(error), FAILURE, request=request)
+        if state == SUCCESS and len(stored) > MOST_LATE_BYTES and self._is_late_read(request):
+            return result
         keys, is_ready = (self.get_key_for_task(task_id), READY + task_id), int(state in READY_STATES)
         self.ensure(self.client.eval, (STORE_RESULT, len(keys), *keys, stored, seconds, SUCCEEDED, is_ready))
         return result
+
+    def _is_late_read(self: Any, request: Any) -> bool:
+        """Return whether a task only reads, and its caller's deadline has passed."""
+        operation = find(getattr(request, "task", None) or "")
+        if operation is None or operation.scope != "read":
+            return False
+        return has_passed(getattr(request, UNTIL, None), self.app.server_clock)
 
 
 class Backend(_InOneTrip, celery_redis.RedisBackend):  # type: ignore[misc]  # Celery comes without types
