@@ -177,7 +177,8 @@ class Session(Client):
             raise UnavailableError(without_addresses(str(error))) from None
         if self._key:
             known = answer | ({LSN: self.written.lsn} if self.written.lsn else {})
-            answer = self.noted(self._reach(lambda: idempotency.keep_answer(self._own_keys, own_id, known)))
+            kept = self._own_keys, own_id, known, self.namespace
+            answer = self.noted(self._reach(lambda: idempotency.keep_answer(*kept)))
         return answer
 
     def _shown(self, error: BaseException) -> str:

@@ -173,8 +173,15 @@ def longest_body(path: str, settings: Settings) -> int:
 TWO_LENGTHS = "A request has either Content-Length or Transfer-Encoding: with both, a proxy may see another end of it."
 
 
+PORTION = 262_144
+"""Bytes of an answer that are sent at once; the next follow when the client has read them."""
+
+
 class BodyLimit:
     """Middleware that answers 413 to a body that is too long, before or while it is read, and 408 to a slow one.
+
+    It counts the bytes of bodies that are read, and of large answers until clients have read them: 429 if the namespace
+    has too many. Both would fill the memory of the process.
 
     A request that states the length of its body in two ways is refused, and its connection closed (RFC 9112, 6.1):
     what a proxy takes for the body could otherwise be read as the next request.
@@ -189,7 +196,8 @@ class BodyLimit:
             await self.app(scope, receive, send)
             return
         request, path = Request(scope), scope["path"]
-        most = longest_body(path, request.app.state.door.settings)
+        door = request.app.state.door
+        most, held = longest_body(path, door.settings), _Held(door.turns, scope)
         said = request.headers.get("content-length", "")
         if said and "transfer-encoding" in request.headers:
             refused = answer(HTTPStatus.BAD_REQUEST, TWO_LENGTHS, request)
@@ -199,11 +207,51 @@ class BodyLimit:
             late = _too_long(path, most)
             await answer(late.status_code, late.detail, request)(scope, receive, send)
         else:
-            await self.app(scope, _limited(receive, path, most), send)
+            try:
+                await self.app(scope, _limited(receive, path, most, held), _in_portions(send, held))
+            finally:
+                held.release()
 
 
-def _limited(receive: Receive, path: str, most: int) -> Receive:
-    """Return a receiver that raises when the body is too large or too slow."""
+class _Held:
+    """The bytes that a request of a known caller holds."""
+
+    def __init__(self, turns: "Turns", scope: Scope) -> None:
+        self._turns = turns
+        self._scope = scope
+        self._of: dict[str, int] = {}
+
+    def add(self, size: int, *, refuse: bool) -> None:
+        """Count bytes of a body, which are refused if there are too many, or of an answer."""
+        if (caller := self._scope.get("state", {}).get("caller")) is not None:
+            own = self._of.get(caller.namespace, 0)
+            self._turns.hold(caller.namespace, size, own if refuse else None)
+            self._of[caller.namespace] = own + size
+
+    def release(self) -> None:
+        """Count them no longer."""
+        for namespace, size in self._of.items():
+            self._turns.release(namespace, size)
+
+
+def _in_portions(send: Send, held: _Held) -> Send:
+    """Return a sender that sends a large answer in portions, and counts its bytes."""
+
+    async def portioned(message: Message) -> None:
+        body = message.get("body", b"")
+        if len(body) <= PORTION:
+            await send(message)
+            return
+        held.add(len(body), refuse=False)
+        for start in range(0, len(body), PORTION):
+            more = start + PORTION < len(body) or message.get("more_body", False)
+            await send({**message, "body": body[start : start + PORTION], "more_body": more})
+
+    return portioned
+
+
+def _limited(receive: Receive, path: str, most: int, held: _Held) -> Receive:
+    """Return a receiver that raises when the body is too large or too slow, or the namespace has too many bytes."""
     seen, complete, deadline = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
     async def limited() -> Message:
@@ -220,6 +268,7 @@ def _limited(receive: Receive, path: str, most: int) -> Receive:
         complete = not message.get("more_body", False)
         if seen > most:
             raise _too_long(path, most)
+        held.add(len(message.get("body", b"")), refuse=True)
         return message
 
     return limited
@@ -233,6 +282,13 @@ SHARE = THREADS // 2
 
 SPARE = 4
 """Threads reserved for requests without a namespace, such as health checks and metrics."""
+
+
+def _busy(what: str) -> BusyError:
+    return BusyError(
+        f"{what} allows no more; ask again in {RETRY_SECONDS} s, with fewer at the same time.", RETRY_SECONDS
+    )
+
 
 Waiting: TypeAlias = "deque[asyncio.Future[None]]"
 
@@ -249,41 +305,46 @@ class Turns:
         self._waiting: OrderedDict[str, Waiting] = OrderedDict()
 
     @asynccontextmanager
-    async def turn(self, namespace: str, size: int) -> AsyncIterator[None]:
-        """Wait for the turn of a request with the given size of its body, and hold a thread during the block.
+    async def turn(self, namespace: str) -> AsyncIterator[None]:
+        """Wait for the turn of a request, and hold a thread during the block.
 
         Raises:
-            BusyError: too many requests of this namespace, or too many bytes of them, wait.
+            BusyError: too many requests of this namespace wait.
         """
-        self._check(namespace, size)
-        self._bytes[namespace] += size
+        waiting = len(self._waiting.get(namespace, ()))
+        if waiting + self._held[namespace] >= self._most_requests:
+            raise _busy(
+                f"{waiting} requests of the namespace {namespace!r} wait, and EBB_MAX_REQUESTS={self._most_requests}"
+            )
+        await self._enter(namespace)
         try:
-            await self._enter(namespace)
-            try:
-                yield
-            finally:
-                self._leave(namespace)
+            yield
         finally:
-            self._bytes[namespace] -= size
-            if not self._bytes[namespace]:
-                del self._bytes[namespace]
+            self._leave(namespace)
+
+    def hold(self, namespace: str, size: int, own: int | None = None) -> None:
+        """Count bytes of a request until `release`; `own` are those that it has already, None if it is not refused.
+
+        Raises:
+            BusyError: with those of the namespace's other requests they are too many.
+        """
+        held = self._bytes[namespace]
+        if own is not None and held > own and held + size > self._most_bytes:
+            raise _busy(
+                f"{held} bytes of the namespace {namespace!r} wait, and EBB_MAX_OUTBOX_BYTES={self._most_bytes}"
+            )
+        self._bytes[namespace] += size
+
+    def release(self, namespace: str, size: int) -> None:
+        """Count bytes no longer."""
+        self._bytes[namespace] -= size
+        if not self._bytes[namespace]:
+            del self._bytes[namespace]
 
     @property
     def waiting(self) -> int:
         """Return the number of waiting requests."""
         return sum(map(len, self._waiting.values()))
-
-    def _check(self, namespace: str, size: int) -> None:
-        waiting, held = len(self._waiting.get(namespace, ())), self._bytes[namespace]
-        if waiting + self._held[namespace] >= self._most_requests:
-            what = f"{waiting} requests of the namespace {namespace!r} wait, and EBB_MAX_REQUESTS={self._most_requests}"
-        elif held and held + size > self._most_bytes:
-            what = f"{held} bytes of the namespace {namespace!r} wait, and EBB_MAX_OUTBOX_BYTES={self._most_bytes}"
-        else:
-            return
-        raise BusyError(
-            f"{what} allows no more; ask again in {RETRY_SECONDS} s, with fewer at the same time.", RETRY_SECONDS
-        )
 
     async def _enter(self, namespace: str) -> None:
         if self._free and self._held[namespace] < SHARE:

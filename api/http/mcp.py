@@ -87,7 +87,7 @@ async def _answered(
         said.append(message)
 
     with until_stopped(request):
-        async with turns.turn(namespace, len(body)):
+        async with turns.turn(namespace):
             await manager.handle_request(request.scope, receive, send)
     if not said:
         raise ClientDisconnect

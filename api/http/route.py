@@ -83,7 +83,7 @@ class Route(APIRoute):
 
         async def in_turn(request: Request, turns: Turns, body: bytes) -> Response:
             given = None
-            async with turns.turn(request.state.caller.namespace, len(body)):
+            async with turns.turn(request.state.caller.namespace):
                 if parse and body and _is_json(request):
                     small = len(body) <= SMALL and _parts(body) <= FEW_PARTS
                     given = parse(body) if small else await to_thread.run_sync(parse, body, limiter=limits[1])

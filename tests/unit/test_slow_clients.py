@@ -18,8 +18,11 @@ from uvicorn.server import ServerState
 from api.http import limits, mcp
 from api.http.callers import Caller
 from api.http.dashboard import rendering, visitors
+from workers.errors import BusyError
+from workers.settings import Settings
 
 END = b"\r\n\r\n"
+HOLDS_NOTHING = limits._Held(limits.Turns(1, 1), {})
 HEAD = b"GET / HTTP/1.1\r\nHost: x" + END
 
 
@@ -154,7 +157,7 @@ def _holds_no_turn(app: FastAPI, turns: limits.Turns) -> None:
         scope = {"type": "http", "method": "GET", "path": "/", "headers": [], "query_string": b""}
         task = asyncio.create_task(app(scope, lambda: asyncio.Event().wait(), send))  # type: ignore[arg-type]
         await begun.wait()
-        async with turns.turn("mira", 1):
+        async with turns.turn("mira"):
             task.cancel()
 
     asyncio.run(hold())
@@ -204,7 +207,7 @@ def test_a_body_that_never_comes_is_refused() -> None:
         raise AssertionError
 
     async def read() -> None:
-        await limits._limited(never, "/memory/facts", 100)()
+        await limits._limited(never, "/memory/facts", 100, HOLDS_NOTHING)()
 
     with pytest.raises(HTTPException, match="did not arrive"):
         asyncio.run(read())
@@ -217,7 +220,70 @@ def test_a_client_that_waits_for_the_end_of_a_connection_is_not_hurried() -> Non
         async def receive() -> Message:
             return messages.pop()
 
-        limited = limits._limited(receive, "/memory/facts", 100)
+        limited = limits._limited(receive, "/memory/facts", 100, HOLDS_NOTHING)
         return [(await limited())["type"], (await limited())["type"]]
 
     assert asyncio.run(read()) == ["http.request", "http.disconnect"]
+
+
+def _limited_app(turns: limits.Turns, answer: bytes) -> Any:
+    """Return an app that reads the body of a namespace's request, whose bytes are limited, and answers."""
+    app = FastAPI()
+    app.state.door = SimpleNamespace(turns=turns, settings=Settings())
+
+    async def own(scope: Any, receive: Any, send: Any) -> None:
+        request = Request(scope, receive)
+        request.state.caller = Caller(scope["path"], frozenset({"write"}))
+        await request.body()
+        await Response(answer)(scope, receive, send)
+
+    limited = limits.BodyLimit(own)
+    return lambda scope, *others: limited({**scope, "app": app}, *others)
+
+
+def _asked(namespace: str) -> dict[str, Any]:
+    return {"type": "http", "method": "POST", "path": namespace, "headers": [], "query_string": b""}
+
+
+@pytest.mark.parametrize("waits", ["body", "answer"])
+def test_bodies_and_answers_of_a_namespace_that_wait_for_its_clients_are_limited(waits: str) -> None:
+    """The first client sends only half of its body, or reads only the first part of its answer."""
+    size = 3 * limits.PORTION
+    turns = limits.Turns(most_requests=9, most_bytes=size)
+    app = _limited_app(turns, b"a" * (size if waits == "answer" else 1))
+    sent: list[bytes] = []
+
+    async def run() -> None:
+        stopped, parts = asyncio.Event(), [size if waits == "body" else 1]
+
+        async def receive() -> Message:
+            if parts:
+                return {"type": "http.request", "body": b"a" * parts.pop(), "more_body": waits == "body"}
+            stopped.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        async def whole() -> Message:
+            return {"type": "http.request", "body": b"a", "more_body": False}
+
+        async def send(message: Message) -> None:
+            if message.get("body"):
+                stopped.set()
+                await asyncio.Event().wait()
+
+        async def read(message: Message) -> None:
+            sent.append(message.get("body", b""))
+
+        task = asyncio.create_task(app(_asked("mira"), receive, send))
+        await stopped.wait()
+        with pytest.raises(BusyError, match=f"EBB_MAX_OUTBOX_BYTES={size}"):
+            await app(_asked("mira"), whole, read)
+        await app(_asked("ines"), whole, read)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await app(_asked("mira"), whole, read)
+
+    asyncio.run(run())
+    assert b"".join(sent) == 2 * (b"a" * (size if waits == "answer" else 1))
+    assert all(len(one) <= limits.PORTION for one in sent)
+    assert not turns._bytes

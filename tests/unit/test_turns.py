@@ -27,11 +27,15 @@ class Crowd:
         await self.settle()
 
     async def _request(self, namespace: str, size: int) -> None:
-        async with self.turns.turn(namespace, size):
-            self.order.append(namespace)
-            over = asyncio.Event()
-            self.gates.setdefault(namespace, []).append(over)
-            await over.wait()
+        self.turns.hold(namespace, size, 0)
+        try:
+            async with self.turns.turn(namespace):
+                self.order.append(namespace)
+                over = asyncio.Event()
+                self.gates.setdefault(namespace, []).append(over)
+                await over.wait()
+        finally:
+            self.turns.release(namespace, size)
 
     async def let_go(self, namespace: str) -> None:
         """End the first request of a namespace that has a thread."""
@@ -137,3 +141,4 @@ def test_all_threads_are_free_in_the_end() -> None:
     assert turns._free == THREADS - SPARE
     assert not turns._waiting
     assert not turns._held
+    assert not turns._bytes

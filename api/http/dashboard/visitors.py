@@ -55,7 +55,7 @@ async def turn(request: Request, who: Annotated[Caller, Depends(visitor)]) -> As
     Raises:
         BusyError: too many requests of this namespace wait.
     """
-    async with door_of(request).turns.turn(who.namespace, 0):
+    async with door_of(request).turns.turn(who.namespace):
         yield who
 
 
