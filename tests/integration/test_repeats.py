@@ -112,10 +112,26 @@ def test_facts_of_one_chaos_herd_are_similar_by_vectors_and_by_signatures(memory
     assert near_duplicates.estimated_cosines(signatures[ones], signatures[others]).min() > near_duplicates.ALIKE
 
 
+def test_the_oldest_answers_of_a_namespace_are_dropped_if_all_are_too_large(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis, answer = memory.context.redis, {"ids": ["a" * 1_000]}
+    monkeypatch.setattr(idempotency, "MOST_KEPT_BYTES", 3_000)
+    idempotency.keep_answer(redis, "of another", answer, "ines")
+    for task in ("one", "two", "two", "three"):
+        idempotency.keep_answer(redis, task, answer, "mira")
+    assert [idempotency.kept_answer(redis, task) for task in ("of another", "one", "two", "three")] == [
+        answer, None, answer, answer,
+    ]  # fmt: skip
+    redis.delete(f"{idempotency.KEPT}mira")  # as by a Redis that evicts keys
+    idempotency.keep_answer(redis, "four", answer, "mira")
+    assert idempotency.kept_answer(redis, "four") == answer
+
+
 def test_the_first_request_answer_and_verdict_are_kept(memory: Memory) -> None:
     redis, fact = memory.context.redis, uuid4()
     first, later = Intent(Action.UPDATE, uuid4()), Intent(Action.ADD, None)
     assert [idempotency.claim(redis, "task", digest, None) for digest in ("one", "two")] == [("one", None)] * 2
-    assert [idempotency.keep_answer(redis, "task", {"id": number}) for number in (1, 2)] == [{"id": 1}] * 2
+    assert [idempotency.keep_answer(redis, "task", {"id": number}, "mira") for number in (1, 2)] == [{"id": 1}] * 2
     assert [idempotency.keep_verdicts(redis, "mira", {fact: one}) for one in (first, later)] == [{fact: first}] * 2
     assert idempotency.verdicts(redis, "other", [fact]) == {}

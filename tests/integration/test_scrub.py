@@ -128,7 +128,7 @@ def test_erasures_reach_the_redis_of_every_group_and_are_kept_until_all_answered
         for erase in (purge.clean, purge.scrub):
             erase_facts(memory, 1)
             for id_, answer in (("one", {"text": "Zebulon"}), ("two", {"from": "Zebulon", "to": "Ulm"})):
-                idempotency.keep_answer(redis, id_, answer)
+                idempotency.keep_answer(redis, id_, answer, "mira")
             assert purge.GROUP_IS_AWAY.format(1) in purge.scrub(partly.context, day(1))
             assert not purge.clean(partly.context, day(1))
             assert idempotency.kept_answer(redis, "one")

@@ -68,17 +68,51 @@ def is_claimed(redis: Redis, task_id: str) -> bool:
     return bool(redis.exists(f"{ANSWER}:{task_id}:request"))
 
 
-def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any]) -> dict[str, Any]:
+def keep_answer(redis: Redis, task_id: str, answer: dict[str, Any], namespace: str) -> dict[str, Any]:
     """Keep the first answer for repeated and concurrent requests, and return it."""
     key, encoded = f"{ANSWER}:{task_id}", json.dumps(answer)
-    keep(redis, key, encoded, RECEIPT_SECONDS, nx=True)
+    keep(redis, key, encoded, RECEIPT_SECONDS, namespace, nx=True)
     return kept_answer(redis, task_id) or answer
 
 
-def keep(redis: Redis, key: str, encoded: str, seconds: int, *, nx: bool) -> None:
-    """Keep an answer (JSON) under a key; if it quotes facts or relations, erasing facts drops it."""
+KEPT = "ebb:kept:"
+"""Per namespace, a list of the sizes and keys of its kept answers, oldest first."""
+
+KEPT_BYTES = "ebb:kept-bytes:"
+"""Per namespace, their bytes."""
+
+MOST_KEPT_BYTES = 67_108_864
+"""Maximum bytes of the answers of a namespace: one of a batch of 10,000 facts may have millions."""
+
+OVERHEAD = 256
+"""Bytes that Redis needs for an answer beside its content."""
+
+# What a Redis that evicts keys has lost is no longer counted.
+KEEP = """
+    if ARGV[3] == 'once' and redis.call('exists', KEYS[1]) == 1 then return end
+    redis.call('set', KEYS[1], ARGV[1], 'ex', ARGV[2])
+    local size = #ARGV[1] + tonumber(ARGV[5])
+    if redis.call('rpush', KEYS[2], size .. ' ' .. KEYS[1]) == 1 then redis.call('del', KEYS[3]) end
+    local held = redis.call('incrby', KEYS[3], size)
+    while held > tonumber(ARGV[4]) do
+        local freed, key = string.match(redis.call('lpop', KEYS[2]), '^(%d+) (.*)$')
+        redis.call('del', key)
+        held = redis.call('decrby', KEYS[3], freed)
+    end
+    redis.call('expire', KEYS[2], ARGV[6])
+    redis.call('expire', KEYS[3], ARGV[6])
+"""
+
+
+def keep(redis: Redis, key: str, encoded: str, seconds: int, namespace: str = "", *, nx: bool) -> None:
+    """Keep an answer (JSON) under a key, and drop the oldest ones of its namespace if they are too large together.
+
+    If it quotes facts or relations, erasing facts drops it.
+    """
+    keys = key, f"{KEPT}{namespace}", f"{KEPT_BYTES}{namespace}"
+    given = encoded, seconds, "once" if nx else "", MOST_KEPT_BYTES, OVERHEAD, RECEIPT_SECONDS
     with redis.pipeline() as pipeline:  # in one step: an erasure in between would drop the key from the list alone
-        pipeline.set(key, encoded, nx=nx, ex=seconds)
+        pipeline.eval(KEEP, len(keys), *keys, *map(str, given))
         if any(one in encoded for one in QUOTED):
             note_quoting(pipeline, key)
         pipeline.execute()

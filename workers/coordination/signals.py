@@ -134,12 +134,14 @@ def progress(redis: Redis, task_id: str) -> dict[str, int]:
     return counted(redis, f"{PROGRESS}:{task_id}")
 
 
-def note_done(redis: Redis, task_id: str, answer: dict[str, Any], *, unless_done: bool = False) -> None:
+def note_done(
+    redis: Redis, task_id: str, answer: dict[str, Any], namespace: str = "", *, unless_done: bool = False
+) -> None:
     """Record a finished task's answer, so that a redelivery, or a request with the same key, need not run it again."""
     key, encoded = f"{DONE}:{task_id}", json.dumps(answer)
     claimed = idempotency.is_claimed(redis, task_id)
     seconds = idempotency.RECEIPT_SECONDS if claimed else FIRST_SEEN_SECONDS
-    idempotency.keep(redis, key, encoded, seconds, nx=unless_done)
+    idempotency.keep(redis, key, encoded, seconds, namespace, nx=unless_done)
 
 
 def done_before(redis: Redis, task_id: str) -> dict[str, Any] | None:

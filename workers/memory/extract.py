@@ -165,7 +165,8 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
             with transaction(context.database_url) as db:
                 left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
                 planned = _planned(db, tenant, [one for one in found if one[0].id in left], now)
-            return _store(context, namespace, idempotency.keep_answer(context.redis, str(own), planned), now, own)
+            kept = idempotency.keep_answer(context.redis, str(own), planned, namespace)
+            return _store(context, namespace, kept, now, own)
     return _store(context, namespace, kept, now, own)
 
 

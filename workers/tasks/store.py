@@ -101,7 +101,7 @@ def remember(self: Task, asked: Remember) -> Remembered:
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
     with _turns_of(asked):
         said, given, new = turns(context, asked)
-        new = _noted(own_id, new) if settings.extract else []
+        new = _noted(own_id, new, asked.namespace) if settings.extract else []
         done = _store(self, asked, given, at, own_id, use_of(self))
     stored = {one.id for one in done if isinstance(one, Stored) and one.action in LINKED}
     _extract([id_ for id_ in new if id_ in stored], asked.namespace, at, own_id)
@@ -119,10 +119,11 @@ def _turns_of(asked: Remember) -> Iterator[None]:
         yield
 
 
-def _noted(own_id: UUID, new: Sequence[UUID]) -> list[UUID]:
+def _noted(own_id: UUID, new: Sequence[UUID], namespace: str) -> list[UUID]:
     """Record the new turns, and return those that an earlier delivery of the same task recorded."""
     with suppress(RedisError):
-        noted = idempotency.keep_answer(context.redis, f"new:{own_id}", {"ids": [str(id_) for id_ in new]})
+        said = {"ids": [str(id_) for id_ in new]}
+        noted = idempotency.keep_answer(context.redis, f"new:{own_id}", said, namespace)
         return [UUID(id_) for id_ in noted["ids"]]
     return list(new)
 

@@ -340,7 +340,7 @@ class OnceTask(EbbTask):
     def _note(self, task_id: str, answer: dict[str, Any]) -> None:
         """Store the answer before the caller gets it: a later delivery could undo what the caller did since."""
         with redis_needed(self):
-            note(task_id, answer)
+            note(task_id, answer, (self.request.kwargs or {}).get("namespace", ""))
 
     def _again(self, noted: dict[str, Any]) -> dict[str, Any]:
         """Return the answer of the first delivery, or raise its error."""
@@ -352,7 +352,7 @@ class OnceTask(EbbTask):
         return noted
 
 
-def note(task_id: str, answer: dict[str, Any]) -> None:
+def note(task_id: str, answer: dict[str, Any], namespace: str = "") -> None:
     """Store the answer of a task, unless Redis refuses it, or its successor was quicker with it."""
     with suppress(RefusedError):
-        insist(lambda: signals.note_done(context.redis, task_id, answer, unless_done=answer == GOES_ON))
+        insist(lambda: signals.note_done(context.redis, task_id, answer, namespace, unless_done=answer == GOES_ON))
