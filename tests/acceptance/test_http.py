@@ -132,6 +132,15 @@ def test_a_number_that_json_cannot_have_is_refused_and_not_taken_for_null(api: h
         assert "filter: must be JSON, without NaN or infinity" in problem(asked(f"/memory/items/{path}", body), 422)
 
 
+def test_answers_for_many_items_are_refused_once_they_are_too_large_together(api: httpx2.Client) -> None:
+    document = f'{{"text": "{"a" * 190_000}"}}'
+    for key in "abcde":
+        given = {"path": ["a"], "key": key, "document": document}
+        api.put("/memory/items/batch", json={"items": [given]}).raise_for_status()
+    asked = api.post("/memory/items/search/batch", json={"queries": [{"path": ["a"]}] * 100})
+    assert "The answer has 33 MiB, and one may have 32 MiB" in problem(asked, 422)
+
+
 def test_pins_end_and_pinned_facts_are_marked(api: httpx2.Client) -> None:
     id_ = stored(api)
     assert api.post(f"/memory/facts/{id_}/pin", json={"until": "2100-01-01"}).json()["until"] == "2100-01-01T00:00:00Z"

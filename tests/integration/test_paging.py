@@ -7,6 +7,7 @@ from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import pytest
+from ebb.contract.documents import ItemQuery, NewItem
 from ebb.contract.facts import Edit
 from ebb.contract.graph import ListRelations
 from ebb.contract.recall import Lookup
@@ -18,12 +19,15 @@ from made_up import examples
 from memory import Memory, day
 
 from workers import graph
+from workers.coordination import transport
+from workers.documents import items
 from workers.errors import InvalidInputError
 from workers.memory import edit, history, recall, supersede
 from workers.memory import facts as show
+from workers.storage import candidates, documents, exports, visible
+from workers.storage import facts as stored
 from workers.storage import relations as edges
 from workers.storage import supersession as pairs
-from workers.storage import visible
 from workers.storage.visible import Place
 from workers.validation import cursors
 
@@ -105,6 +109,37 @@ def test_all_about_an_entity_is_listed_once_though_it_is_used_on_the_way(
         if cursor is None:
             break
     assert [one.id for one in found] == [one.id for one in whole]
+
+
+@pytest.mark.parametrize(
+    ("door", "most"), [("facts", 40), ("ids", 40), ("lookup", 10), ("newest items", 10), ("found items", 200)]
+)
+def test_a_page_that_is_too_large_is_refused_before_it_is_read(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, door: str, most: int
+) -> None:
+    """It could take many times its size of memory in a worker."""
+    name = f"tenant-{uuid4()}"
+    given = [NewItem(path=["a"], key=str(place), document='{"a": 1}', text=f"Fact {place}.") for place in range(3)]
+    items.put(memory.context, name, given, [uuid4() for _ in given], day(0))
+    ids = [memory.add(f"Ana {place}.", entity="Ana", namespace=name, metadata={"a": 1}) for place in range(3)]
+
+    def read(limit: int) -> Any:
+        if door == "lookup":
+            return recall.lookup(memory.context, Lookup(entity="ana", namespace=name, limit=limit), day(1))[0]
+        if "items" in door:
+            query = "fact" if "found" in door else None
+            return items.find(memory.context, name, ItemQuery(query=query, limit=limit), day(1))[0].items
+        selected = {"ids": ids[:limit]} if door == "ids" else {"kind": "semantic"}
+        return show.page(memory.context, ListFacts(namespace=name, limit=limit, **selected), day(1))[0]
+
+    monkeypatch.setattr(stored, "FEW", 0)
+    monkeypatch.setattr(transport, "MOST_BYTES", most)
+    assert len(read(1)) == 1
+    monkeypatch.setattr(exports, "shown", None)
+    monkeypatch.setattr(candidates, "describe", None)
+    monkeypatch.setattr(documents, "items_among", None)
+    with pytest.raises(InvalidInputError, match="ask for fewer at once"):
+        read(1_000)
 
 
 def listing(namespace: str, limit: int, place: Any) -> ListFacts:

@@ -232,6 +232,13 @@ MOST_LATE_BYTES = 16 * 2**10
 """Maximum size of what was read for a caller who no longer waits."""
 
 
+def check_size(size: int) -> None:
+    """Raise `InvalidInputError` for an answer of more than `MOST_BYTES`, best before its facts are read."""
+    if size > MOST_BYTES:
+        has, most = math.ceil(size / 2**20), MOST_BYTES // 2**20
+        raise InvalidInputError(f"The answer has {has} MiB, and one may have {most} MiB: ask for fewer at once.")
+
+
 class _InOneTrip:
     """Stores results by a script, on connections that are kept alive, for which Celery has no setting."""
 
@@ -249,9 +256,10 @@ class _InOneTrip:
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
         stored = self.encode(meta | {"task_id": task_id})
-        if state == SUCCESS and len(stored) > MOST_BYTES:
-            size, most = math.ceil(len(stored) / 2**20), MOST_BYTES // 2**20
-            error = InvalidInputError(f"The answer has {size} MiB, and one may have {most} MiB: ask for fewer at once.")
+        try:
+            if state == SUCCESS:
+                check_size(len(stored))
+        except InvalidInputError as error:
             return self._store_result(task_id, self.prepare_exception(error), FAILURE, request=request)
         if state == SUCCESS and len(stored) > MOST_LATE_BYTES and self._is_late_read(request):
             return result

@@ -2,7 +2,7 @@
 
 import json
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from itertools import islice
@@ -18,6 +18,7 @@ from ebb.contract.retention import Outcome
 from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD, DecayClass
 
 from workers.context import Context
+from workers.coordination.transport import check_size
 from workers.core import ranking
 from workers.core.arrays import Vectors
 from workers.core.text import item_digest
@@ -27,7 +28,7 @@ from workers.memory.recall import arms, scoring, stems
 from workers.memory.recall.arms import Found
 from workers.memory.store import store_many
 from workers.memory.unpack import known_by_id
-from workers.storage import candidates, documents, namespaces
+from workers.storage import candidates, documents, facts, namespaces
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading
 from workers.storage.documents import Item as Row
@@ -150,7 +151,7 @@ def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> t
     """Return a page of items with the ids of their facts: newest first, or best first for a query.
 
     Raises:
-        InvalidInputError: the path or the query is too long.
+        InvalidInputError: the path or the query is too long, or the items are too large together.
     """
     prefix, most = item_path(asked.path), asked.offset + asked.limit
     query = own_words(asked.query or "", "query", context.settings.max_text)
@@ -166,7 +167,19 @@ def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now
     with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, namespace)
         found = documents.items_below(db, tenant, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
-        return list(islice((item for item in found if _wanted(item, asked)), most))
+        return list(_bounded(islice((item for item in found if _wanted(item, asked)), most)))
+
+
+def _bounded(found: Iterable[Row]) -> Iterator[Row]:
+    """Yield items until their documents are too large for one answer.
+
+    Raises:
+        InvalidInputError: they are.
+    """
+    size = 0
+    for item in found:
+        check_size(size := size + len(item.metadata["document"]))
+        yield item
 
 
 def _search(
@@ -186,6 +199,7 @@ def _search(
         found = documents.items_below(db, tenant.id, prefix, now, MOST_SEARCHED, whole=bool(asked.filter))
         ids = [item.id for item in found if item.metadata["indexed"] and _wanted(item, asked)]
         best = _scored(context, db, tenant, query, vector, ids, now)[: asked.offset + asked.limit]
+        check_size(facts.size(db, tenant.id, [id_.bytes for id_, _ in best]))
         shown = documents.items_among(db, tenant.id, [id_ for id_, _ in best])
     return [(shown[id_], score) for id_, score in best]
 

@@ -13,6 +13,7 @@ from ebb.contract.retention import Forgotten, ForgottenFact
 from ebb.contract.values import REQUESTED
 
 from workers.context import Context
+from workers.coordination.transport import check_size
 from workers.core import confidence, episodes, fading, fidelity, summary, tiers
 from workers.core.arrays import Floats
 from workers.core.fading import Anchors
@@ -22,6 +23,7 @@ from workers.errors import InvalidInputError, NotFoundError
 from workers.memory.lifetime import endings_at, instant_at
 from workers.memory.namespace_settings import hygiene, rules_of_each
 from workers.storage import exports, supersession, tombstones, visible
+from workers.storage import facts as stored
 from workers.storage import namespaces as tenants
 from workers.storage.activity import KINDS, anchors_of
 from workers.storage.candidates import Scope
@@ -62,8 +64,8 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
     They are in the format of an export; this does not count as access.
 
     Raises:
-        InvalidInputError: the cursor belongs to another listing, there is no fact `before`, or both ids and filters are
-            given.
+        InvalidInputError: the cursor belongs to another listing, there is no fact `before`, both ids and filters are
+            given, or the facts are too large together.
     """
     scope = Scope(now, asked)
     if asked.ids is not None and scope.selects:
@@ -72,6 +74,7 @@ def page(context: Context, asked: ListFacts, now: datetime) -> tuple[list[dict[s
         tenant = tenants.id_of(db, asked.namespace)
         found = _page(db, tenant, asked, scope) if asked.ids is None else []
         ids = [one.id for one in found[: asked.limit]] if asked.ids is None else asked.ids
+        check_size(stored.size(db, tenant, [id_.bytes for id_ in ids]))
         rows = exports.shown(db, asked.namespace, ids, now)
     rest = found[asked.limit - 1] if len(found) > asked.limit else None
     return _shaped([rows[id_] for id_ in ids if id_ in rows], now, context), rest

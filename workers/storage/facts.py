@@ -167,6 +167,14 @@ SAMPLED = 1_000
 INDEXED, BESIDE_BYTES = 1.25, 1_450
 """Upper limit of a fact's bytes with indexes: a factor for text, words and metadata, and the bytes of all else."""
 
+FEW = 20
+"""Facts that are not too large for one answer, with a mebibyte of metadata each."""
+
+SIZE = """
+    select sum(octet_length(text) + case when %(whole)s then coalesce(octet_length(metadata::text), 0) else 0 end)
+    from facts where namespace = %(namespace)s and id = any(%(ids)b)
+"""
+
 BEGINNINGS = """
     select id, case when length(text) > %(length)s then rtrim(left(text, %(length)s - 1)) || '…' else text end
     from facts where namespace = %(namespace)s and id = any(%(ids)b) and (%(ever)s or forgotten_at is null)
@@ -347,3 +355,8 @@ def next_turn(db: Connection, namespace: int, session: str | int | None, ids: Se
     given = {"namespace": namespace, "session": None if session is None else Jsonb(session), "ids": list(ids)}
     last, repeated = db.execute(LAST_TURN, given).fetchone() or (None, [])
     return 0 if last is None else int(last) + 1, set(repeated)
+
+
+def size(db: Connection, namespace: int, ids: Sequence[bytes], *, whole: bool = True) -> int:
+    """Return the bytes of the texts of facts, and if `whole` of their metadata; 0 for a few, which are never many."""
+    return number(db, SIZE, {"namespace": namespace, "ids": packed.keys(ids), "whole": whole}) if len(ids) > FEW else 0

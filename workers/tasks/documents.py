@@ -12,6 +12,7 @@ from ebb.contract.operation import Answer, Params, Scoped
 from ebb.contract.values import MOST_FACTS
 
 from workers.coordination import signals
+from workers.coordination.transport import check_size
 from workers.documents import files
 from workers.documents import items as kept
 from workers.tasks.operation import internal, task_of, verb_of
@@ -101,7 +102,11 @@ def items(self: Task, asked: contract.ListItems) -> Answer:
 def many_items(self: Task, asked: contract.ListManyItems) -> Answer:
     """Return the items for each of many queries, and send their touch."""
     at = asked.now or context.now()
-    found = [_find(self, asked.namespace, one, at, place) for place, one in enumerate(asked.queries)]
+    found, size = [], 0
+    for place, one in enumerate(asked.queries):
+        page = _find(self, asked.namespace, one, at, place)
+        check_size(size := size + sum(len(item.document) for item in page.items))
+        found.append(page)
     return contract.ItemPages(answers=found)
 
 

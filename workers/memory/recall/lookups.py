@@ -10,12 +10,13 @@ from ebb.contract.recall import Filters, Lookup
 from numpy.typing import NDArray
 
 from workers.context import Context
+from workers.coordination.transport import check_size
 from workers.core import confidence
 from workers.core.arrays import Floats
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
-from workers.storage import candidates, entities, namespaces, words
+from workers.storage import candidates, entities, facts, namespaces, words
 from workers.storage.candidates import Scope
 from workers.storage.connection import reading
 from workers.validation import cursors
@@ -40,7 +41,7 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     instant.
 
     Raises:
-        InvalidInputError: the cursor belongs to another listing.
+        InvalidInputError: the cursor belongs to another listing, or the facts are too large together.
         UnavailableError: the database does not answer.
     """
     after = cursors.place(asked.cursor, Cursor)
@@ -59,14 +60,15 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
         page = left[: asked.limit]
         ids = found["id"][page].tolist()
+        check_size(facts.size(db, tenant.id, ids, whole=False))
         read = candidates.read(db, tenant.id, ids, {}, scope)
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
         ends = answer.endings_of(context, tenant, shown)
-    facts = {one["id"]: one for one in read}
+    by_id = {one["id"]: one for one in read}
     tiers = dict(zip(read["id"], scoring.current_tiers(read, now).tolist(), strict=True))
     results = [
         answer.result(
-            facts[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], score, None, BY_NAME, None, None
+            by_id[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], score, None, BY_NAME, None, None
         )
         for id_, score in zip(ids, believed[page].tolist(), strict=True)
     ]
