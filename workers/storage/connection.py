@@ -547,25 +547,21 @@ def _open_pool(url: str, configuration: Mapping[str, str]) -> Pool:
         connection_class=_Own,
         configure=partial(_configure_pooled, configuration=configuration),
         check=_check,
-        reset=_reset,
         kwargs=_options(url),
         name="ebb",
     )
 
 
-def _reset(db: psycopg.Connection[Any]) -> None:
-    """Undo what a time limit at the very end of a block has left set: in autocommit no transaction is on its shard."""
+def _check(db: psycopg.Connection[Any]) -> None:
+    """Check a connection, but only if the server has sent something unasked, as it does when it closes.
+
+    So a transaction does not begin with a round trip. What a time limit at the very end of a block has left set is undone
+    first: in autocommit no transaction is on its shard.
+    """
     if db.autocommit:
         db.autocommit = False
     if db.isolation_level is not None:
         db.isolation_level = None
-
-
-def _check(db: psycopg.Connection[Any]) -> None:
-    """Check a connection, but only if the server has sent something unasked, as it does when it closes.
-
-    So a transaction does not begin with a round trip.
-    """
     said = select.poll()
     said.register(db.fileno(), select.POLLIN)
     if said.poll(0):
