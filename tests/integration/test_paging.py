@@ -19,7 +19,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers import graph
-from workers.coordination import transport
+from workers.core import cost
 from workers.documents import items
 from workers.errors import InvalidInputError
 from workers.memory import edit, history, recall, supersede
@@ -133,7 +133,7 @@ def test_a_page_that_is_too_large_is_refused_before_it_is_read(
         return show.page(memory.context, ListFacts(namespace=name, limit=limit, **selected), day(1))[0]
 
     monkeypatch.setattr(stored, "FEW", 0)
-    monkeypatch.setattr(transport, "MOST_BYTES", most)
+    monkeypatch.setattr(cost, "MOST_BYTES", most)
     assert len(read(1)) == 1
     monkeypatch.setattr(exports, "shown", None)
     monkeypatch.setattr(candidates, "describe", None)

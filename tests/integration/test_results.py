@@ -19,6 +19,7 @@ from api.transport import LostError
 from workers.clock import UNTIL, Clock
 from workers.coordination import transport
 from workers.coordination.redis import open_redis
+from workers.core.cost import MOST_BYTES
 from workers.errors import InvalidInputError, LateError
 from workers.queues import configuration, length_of
 
@@ -55,7 +56,7 @@ def test_a_success_stays_when_the_task_runs_again(app: Celery) -> None:
 
 
 def test_an_answer_that_is_too_large_is_an_error_that_says_what_to_do(app: Celery) -> None:
-    app.backend.store_result("one", {"text": "a" * transport.MOST_BYTES}, SUCCESS)
+    app.backend.store_result("one", {"text": "a" * MOST_BYTES}, SUCCESS)
     with pytest.raises(InvalidInputError, match="33 MiB, and one may have 32 MiB: ask for fewer"):
         app.AsyncResult("one").get()
 

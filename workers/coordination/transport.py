@@ -42,6 +42,7 @@ from redis.exceptions import RedisError, ResponseError
 from workers.clock import UNTIL, Clock, has_passed
 from workers.coordination.redis import ask_once, is_refusal
 from workers.coordination.redis import clock as server_clock
+from workers.core.cost import check_size
 from workers.errors import InvalidInputError
 
 log = logging.getLogger(__name__)
@@ -225,18 +226,8 @@ STORE_RESULT = """
 SUCCEEDED = '{"status": "SUCCESS"'
 """Beginning of the result of a task that succeeded, in JSON as kombu writes it."""
 
-MOST_BYTES = 32 * 2**20
-"""Maximum size of a result. Clients need several times as much memory, and Redis accepts no value of 512 MiB."""
-
 MOST_LATE_BYTES = 16 * 2**10
 """Maximum size of what was read for a caller who no longer waits."""
-
-
-def check_size(size: int) -> None:
-    """Raise `InvalidInputError` for an answer of more than `MOST_BYTES`, best before its facts are read."""
-    if size > MOST_BYTES:
-        has, most = math.ceil(size / 2**20), MOST_BYTES // 2**20
-        raise InvalidInputError(f"The answer has {has} MiB, and one may have {most} MiB: ask for fewer at once.")
 
 
 class _InOneTrip:

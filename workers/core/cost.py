@@ -1,4 +1,8 @@
-"""Cost of a recall, by its limit, explanations and query length."""
+"""Cost of a recall, by its limit, explanations and query length, and the maximum size of an answer."""
+
+from math import ceil
+
+from workers.errors import InvalidInputError
 
 EXPLAINED = 4
 """Cost of a fact with an explanation, relative to one without."""
@@ -8,6 +12,9 @@ LONG = 4_096
 
 LIGHT = 100
 """Recalls up to this cost take hardly longer than the smallest."""
+
+MOST_BYTES = 32 * 2**20
+"""Maximum size of an answer. Clients need several times as much memory, and Redis accepts no value of 512 MiB."""
 
 
 def recall_cost(limit: int, query_bytes: int, *, explain: bool = False) -> int:
@@ -23,3 +30,10 @@ def most_facts(cost: int, query_bytes: int, *, explain: bool = False) -> int:
 def cost_per_fact(query_bytes: int, *, explain: bool) -> int:
     """Return the cost of one fact in the answer."""
     return (EXPLAINED if explain else 1) * (1 + query_bytes // LONG)
+
+
+def check_size(size: int) -> None:
+    """Raise `InvalidInputError` for an answer of more than `MOST_BYTES`, best before its facts are read."""
+    if size > MOST_BYTES:
+        has, most = ceil(size / 2**20), MOST_BYTES // 2**20
+        raise InvalidInputError(f"The answer has {has} MiB, and one may have {most} MiB: ask for fewer at once.")

@@ -18,9 +18,9 @@ from ebb.contract.retention import Outcome
 from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD, DecayClass
 
 from workers.context import Context
-from workers.coordination.transport import check_size
 from workers.core import ranking
 from workers.core.arrays import Vectors
+from workers.core.cost import check_size
 from workers.core.text import item_digest
 from workers.errors import EmbeddingError, InvalidInputError, UnavailableError
 from workers.memory import forget as forgetting

@@ -13,9 +13,9 @@ from ebb.contract.retention import Forgotten, ForgottenFact
 from ebb.contract.values import REQUESTED
 
 from workers.context import Context
-from workers.coordination.transport import check_size
 from workers.core import confidence, episodes, fading, fidelity, summary, tiers
 from workers.core.arrays import Floats
+from workers.core.cost import check_size
 from workers.core.fading import Anchors
 from workers.core.hygiene import Hygiene
 from workers.core.tiers import Tier

@@ -12,7 +12,7 @@ from ebb.contract.operation import Answer, Params, Scoped
 from ebb.contract.values import MOST_FACTS
 
 from workers.coordination import signals
-from workers.coordination.transport import check_size
+from workers.core.cost import check_size
 from workers.documents import files
 from workers.documents import items as kept
 from workers.tasks.operation import internal, task_of, verb_of

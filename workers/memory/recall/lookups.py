@@ -10,9 +10,9 @@ from ebb.contract.recall import Filters, Lookup
 from numpy.typing import NDArray
 
 from workers.context import Context
-from workers.coordination.transport import check_size
 from workers.core import confidence
 from workers.core.arrays import Floats
+from workers.core.cost import check_size
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, deep, scoring
 from workers.memory.recall.answer import Result
