@@ -555,7 +555,7 @@ def _open_pool(url: str, configuration: Mapping[str, str]) -> Pool:
 def _check(db: psycopg.Connection[Any]) -> None:
     """Check a connection, but only if the server has sent something unasked, as it does when it closes.
 
-    So a transaction does not begin with a round trip. What a time limit at the very end of a block has left set is undone
+    So a transaction does not begin with a round trip. What a time limit at the very end of a block left set is undone
     first: in autocommit no transaction is on its shard.
     """
     if db.autocommit:
