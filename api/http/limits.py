@@ -323,7 +323,7 @@ class Turns:
             self._leave(namespace)
 
     def hold(self, namespace: str, size: int, own: int | None = None) -> None:
-        """Count bytes of a request until `release`; `own` are those that it has already, None if it is not refused.
+        """Count bytes of a request until `release`; `own` are those that it holds already, None if it is never refused.
 
         Raises:
             BusyError: with those of the namespace's other requests they are too many.

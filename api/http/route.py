@@ -168,7 +168,7 @@ def _identify(request: Request) -> None:
 
 
 def _check_query(request: Request) -> None:
-    """Refuse a query that is no UTF-8, whose values would be read as others that nothing has."""
+    """Refuse a query that is not UTF-8: its values would be read as other values."""
     try:
         unquote_to_bytes(request.scope["query_string"]).decode()
     except UnicodeDecodeError as error:

@@ -242,7 +242,7 @@ class _InOneTrip:
     ) -> Any:
         """Store and publish a result, unless the task succeeded before; in place of one that is too large, an error.
 
-        A large one is dropped if it was read for a caller who no longer waits: such would fill Redis until they expire.
+        A large result of a read is dropped if its caller no longer waits: it would stay in Redis until it expires.
         """
         meta = self._get_result_meta(result=result, state=state, traceback=traceback, request=request)
         seconds = math.ceil(self.failure_expires if state == FAILURE else self.expires)
@@ -308,7 +308,7 @@ def take_result(backend: Any, task_id: str, seconds: float, *, is_shared: bool =
 
 
 def drop_failure(backend: Any, task_id: str) -> None:
-    """Remove the error of an earlier delivery, which is not the answer to who sends the task again."""
+    """Remove the error of an earlier delivery, so that it does not answer a caller who sends the task again."""
     keys = backend.get_key_for_task(task_id), READY + task_id
     stored = backend.ensure(backend.client.get, keys[:1])
     if stored is not None and backend.decode(stored).get("status") == FAILURE:

@@ -98,7 +98,7 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
 
 
 def _replace(own: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether each of two texts has words that the other lacks in any form, or one such a word says much."""
+    """Return whether each of two texts has words that the other lacks in any form, or one has such a content word."""
     mine, theirs = {*stems([*own])}, {*stems([*others])}
     is_within = mine <= theirs or theirs <= mine
     return not is_within or {*stems([*own - SAY_LITTLE])} != {*stems([*others - SAY_LITTLE])}

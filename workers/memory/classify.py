@@ -176,7 +176,7 @@ def _intents_of(
 
 
 def _named(row: Fact) -> UUID:
-    """Return the name of the verdict on a fact: if nothing was stored, another text may come with the same id."""
+    """Return the key of the verdict on a fact: its id and text, as another text may come with the same id."""
     return uuid5(row.id, row.hash.hex())
 
 

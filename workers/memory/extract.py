@@ -244,7 +244,7 @@ def _last(values: Sequence[Value], said_at: datetime) -> Value | None:
 def _stating(values: Sequence[Value], last: Value | None, value: str, said_at: datetime) -> Value | None:
     """Return the known fact that states a value: the last one, or one from later that still holds.
 
-    The later one may have the same words: stored with an end, they would end it.
+    If the later one has the same words, storing these with an end would end it.
     """
     same = [one for one in values if one.value.lower() == value.lower()]
     later = (one for one in same if one.said_at > said_at and one.valid_until is None)
@@ -300,7 +300,7 @@ def _sources(planned: dict[str, Any]) -> dict[UUID, set[UUID]]:
 
 
 def _forget_lost(context: Context, namespace: str, sources: Mapping[UUID, set[UUID]], now: datetime) -> set[UUID]:
-    """Erase and return the facts linked to no turn, since theirs were all forgotten before there were links to them."""
+    """Erase the facts that are linked to no turn because all their turns were forgotten before; return their ids."""
     with context.namespace(namespace) as (db, tenant):
         kept = _wanted_among(db, tenant, sorted(set().union(*sources.values())), now)
         lost = {fact for fact, own in sources.items() if own.isdisjoint(kept)}

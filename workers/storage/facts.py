@@ -168,7 +168,7 @@ INDEXED, BESIDE_BYTES = 1.25, 1_450
 """Upper limit of a fact's bytes with indexes: a factor for text, words and metadata, and the bytes of all else."""
 
 FEW = 20
-"""Facts that are not too large for one answer, with a mebibyte of metadata each."""
+"""Number of facts that fit into one answer, even with a mebibyte of metadata each."""
 
 SIZE = """
     select sum(octet_length(text) + case when %(whole)s then coalesce(octet_length(metadata::text), 0) else 0 end)
@@ -358,5 +358,5 @@ def next_turn(db: Connection, namespace: int, session: str | int | None, ids: Se
 
 
 def size(db: Connection, namespace: int, ids: Sequence[bytes], *, whole: bool = True) -> int:
-    """Return the bytes of the texts of facts, and if `whole` of their metadata; 0 for a few, which are never many."""
+    """Return the bytes of the texts of facts, and if `whole` of their metadata; 0 for up to `FEW` facts."""
     return number(db, SIZE, {"namespace": namespace, "ids": packed.keys(ids), "whole": whole}) if len(ids) > FEW else 0

@@ -108,7 +108,7 @@ class Call:
     body: bytes | None = None
     key: str | None = None
     names: Mapping[str, str] = field(default_factory=dict)
-    """Parameters by those names over HTTP that differ."""
+    """Names of parameters, by their names over HTTP where these differ."""
 
     failures: int = 0
     started: float = field(default_factory=time.monotonic)
@@ -340,7 +340,7 @@ def _foreign(response: httpx.Response) -> str:
 
 
 def _detail(problem: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Return what is wrong, with parameters as the caller named them, who knows of no body and no query."""
+    """Return what is wrong. Parameters have the names that the caller gave, without their place in the HTTP request."""
     faults = [PLACED.sub(lambda found: names.get(found[1], found[1]), one) for one in problem.get("errors", ())]
     return f"{'; '.join(faults)}." if faults else str(problem["detail"])
 
