@@ -156,7 +156,7 @@ def test_of_two_callers_that_drop_an_item_at_once_one_has_dropped_it(memory: Mem
     assert sorted(one.result().dropped for one in drops) == [False, True]
 
 
-def test_an_item_past_its_lifetime_is_recalled_as_little_as_it_is_listed(memory: Memory) -> None:
+def test_an_item_past_its_lifetime_is_neither_recalled_nor_listed(memory: Memory) -> None:
     given = [NewItem(path=["users"], key=key, document="{}", text=f"Her {key} tea", ttl=60) for key in ("old", "dear")]
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
     old, dear = (memory.value("select id from facts where key = %s", key) for key in ("old", "dear"))
@@ -169,8 +169,13 @@ def test_an_item_past_its_lifetime_is_recalled_as_little_as_it_is_listed(memory:
     def recalled(at: float) -> set[UUID]:
         return {one.id for one in memory.ask("Her tea", at=at).results if one.kind == "item"}
 
+    def among_facts(at: float) -> set[UUID]:
+        return {one["id"] for one in memory.listed(at=at, kind="item")}
+
     assert set(listed(0.04)) == recalled(0.04) == {old, dear}
     assert set(listed(1)) == recalled(1) == {dear}
+    assert among_facts(0.04) == {old, dear}
+    assert among_facts(1) == {dear}
     assert old in memory.ids("Her tea", at=1, deep=True)
 
 

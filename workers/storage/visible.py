@@ -10,7 +10,7 @@ from ebb.contract.recall import Filters
 
 from workers.core.fading import REASONS
 from workers.storage import columns, words
-from workers.storage.candidates import FILTERED, Scope, quoted
+from workers.storage.candidates import FILTERED, ITEM_ENDS, Scope, quoted
 from workers.storage.connection import Connection, fetch_all, fetch_one, number
 
 VISIBLE = """
@@ -148,6 +148,7 @@ PAGE = f"""
         and num_nonnulls(forgotten_at, superseded_at) = 0
         and {FILTERED}
         and not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+        and coalesce({ITEM_ENDS} > %(now)s, true)
     order by facts.created_at desc, coalesce(turn, -1) desc, facts.id desc
     limit %(limit)s offset %(offset)s
 """
