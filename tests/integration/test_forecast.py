@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -192,7 +193,7 @@ def test_what_ends_soon_is_listed_by_value_or_by_date(memory: Memory) -> None:
 
 
 ENDED = (*REASONS, "crowded")
-SETTLED = "update namespaces set settings_changed_at = settings_changed_at - interval '5 minutes'"
+SETTLED = "update namespaces set settings_changed_at = %s"
 
 
 def compare_days(memory: Memory, days: int, at: float, *given: str, **settings: Any) -> list[Counter[str]]:
@@ -200,7 +201,7 @@ def compare_days(memory: Memory, days: int, at: float, *given: str, **settings: 
     before = [*forecast.forecast(memory.context, "default", days, day(at), given=given)]
     if settings:
         memory.choose({path.replace("__", "."): value for path, value in settings.items()}, at=at)
-        memory.rows(SETTLED)
+        memory.rows(SETTLED, day(at) - timedelta(minutes=5))
     after = [*forecast.forecast(memory.context, "default", days, day(at))]
     done = [asdict(memory.decay(at + number).counters) for number in range(1, days + 1)]
     names = (*COUNTED, "crowded", "held")
@@ -234,7 +235,7 @@ def test_what_is_held_takes_no_place_and_ends_on_no_later_day(memory: Memory) ->
     memory.store(*({"text": f"Rumour {number}.", "confidence": 0.11} for number in range(60)))
     memory.store(*({"text": f"Guest {number}."} for number in range(40)))
     memory.choose({"capacity.facts": 70})
-    memory.rows(SETTLED)
+    memory.rows(SETTLED, day(0) - timedelta(minutes=5))
 
     real = compare_days(memory, 40, 0.5)
 
