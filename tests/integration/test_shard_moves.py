@@ -5,12 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
 from citus import holder
 from ebb.contract.decay import ListRuns
+from ebb.contract.facts import Edit
 from ebb.contract.retention import Forget
 from memory import ON_CITUS, SHARDS, Memory, day
 
@@ -19,7 +20,7 @@ from workers.admin import shard_moves as moves
 from workers.admin.export import export
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.memory import facts, forget
+from workers.memory import edit, facts, forget
 from workers.storage import branches as tables
 from workers.storage import limits, namespaces, routing, schema, shard_moves, tombstones, words
 from workers.storage.connection import close_pools, transaction
@@ -29,6 +30,9 @@ pytestmark = pytest.mark.long
 STEPS = ("copied", "caught up", "shown", "switched", "left")
 TWO_STEPS = ("caught up", "switched")
 """One before the namespace is read at its new place, and one after."""
+
+LAST = UUID(int=2**128 - 1)
+"""An id that comes after all others."""
 
 
 class KilledError(Exception):
@@ -340,6 +344,29 @@ def test_large_changes_while_rows_are_copied_are_read_in_pieces(
     with sharded.context.at(new), transaction(sharded.context.database_url) as db:
         found = db.execute("select sum(length(details ->> 'note')) from events").fetchone()
     assert found == (large * TIMES,)
+    assert sound(sharded)
+
+
+@pytest.mark.parametrize("piece", [1, 1 << 24])
+def test_what_a_fact_said_before_an_edit_may_be_said_by_another_one_meanwhile(
+    sharded: Memory, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_moves, "PIECE_CHARACTERS", piece)
+    door = {"text": "The code of the door.", "entity": "door", "key": "code", "value": "1111"}
+    with sharded.context.at("ann"):
+        sharded.store(door | {"id": LAST}, namespace="ann")
+    expected: list[list[str]] = []
+
+    def meanwhile(step: str) -> None:
+        if step == "copied":
+            with sharded.context.at("ann"):
+                edit.edit(sharded.context, Edit(id=LAST, value="2222", namespace="ann"), day(1))
+                sharded.store(door, at=2, namespace="ann")
+            expected.append(contents(sharded))
+
+    moves.move(sharded.context, "ann", (routing_of("ann") + 1) % SHARDS, meanwhile)
+    assert contents(sharded) == expected[0]
+    assert len(sharded.listed(at=3, namespace="ann")) == 2
     assert sound(sharded)
 
 

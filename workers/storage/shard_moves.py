@@ -30,9 +30,6 @@ WHERE = {
     "namespaces": "id = %(id)s", "decay_parts": OF_ITS_RUNS, "decay_allowances": f"{OF_NAMESPACE} and {OF_ITS_RUNS}",
 }  # fmt: skip
 
-# A live fact may have the hash of one that was live before, which must be written first.
-ORDER = {"facts": "order by forgotten_at is null and superseded_at is null"}
-
 TABLES = """
     select relname as name, array_agg(attname::text order by attnum) as columns,
         array_agg(attname::text order by attnum) filter (where is_key) as keys,
@@ -78,7 +75,7 @@ CHANGED = "(json_agg(old) filter (where age(old.xmin) <= age(xid(%(since)s::text
 CHANGED_ROWS = """
     copy (
         select to_json(old) from {schema}.{table} as old
-        where {where} and age(old.xmin) <= age(xid(%(since)s::text::xid8)) {order}
+        where {where} and age(old.xmin) <= age(xid(%(since)s::text::xid8))
     ) to stdout
 """
 PIECE_CHARACTERS = 1 << 24
@@ -86,8 +83,20 @@ PIECE_CHARACTERS = 1 << 24
 
 UPSERT = """
     insert into {schema}.{table} ({columns}) overriding system value
-    select {selected} from json_populate_recordset(null::{schema}.{table}, %(rows)s::json) {order}
+    select {selected} from json_populate_recordset(null::{schema}.{table}, %(rows)s::json)
     {conflict}
+"""
+
+# A live fact may have the hash that another one had before it was edited or ended. Of that one it is replaced by a hash
+# of no statement until its own new row is written.
+RELEASE = """
+    with live as materialized (
+        select id, hash from json_populate_recordset(null::{schema}.{table}, %(rows)s::json)
+        where forgotten_at is null and superseded_at is null
+    )
+    update {schema}.{table} set hash = uuid_send(id)
+    where {where} and forgotten_at is null and superseded_at is null
+        and hash = any(array(select hash from live)) and (id, hash) not in (select id, hash from live)
 """
 
 DELETE_CHANGED = """
@@ -326,6 +335,8 @@ def _pieces(rows: Iterable[str]) -> Iterator[list[str]]:
 
 def _write(db: Connection, move: Move, table: Table, rows: str) -> int:
     given = move.given | {"rows": rows}
+    if table.name == "facts":
+        db.execute(_statement(RELEASE, move, table, move.way.target), given)
     if not table.unique:
         db.execute(_statement(DELETE_CHANGED, move, table, move.way.target), given)
     return db.execute(_statement(UPSERT, move, table, move.way.target), given).rowcount
@@ -410,7 +421,6 @@ def _statement(
         "where": sql.SQL(WHERE.get(table.name, OF_NAMESPACE)).format(**names),
         "columns": _listed(sql.Identifier(name) for name in table.columns),
         "selected": _listed(_selected(table, name) for name in table.columns),
-        "order": sql.SQL(ORDER.get(table.name, "")),
         "keys": _listed(keys),
         "same": sql.SQL(" and ").join(sql.SQL("old.{0} = mine.{0}").format(key) for key in keys),
         "conflict": _conflict(table) if table.unique else sql.SQL(""),
