@@ -289,6 +289,19 @@ def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> N
     assert "facts_neighbours" in indexes(filled, turns.ADVANCE, {"namespace": 1, "ids": ids})
 
 
+def test_turns_before_others_are_found_by_session_and_turn(filled: Memory) -> None:
+    ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 1 limit 5")]
+    assert "facts_neighbours" in indexes(filled, turns.TURNS, {"namespace": 1, "ids": ids, "before": 3})
+
+
+def test_stated_values_also_superseded_ones_are_found_by_the_text_index(filled: Memory) -> None:
+    given = {"namespace": 1, "entity": "Guest 7", "key": "room", "words": "'namespace 1' & 'guest' & '7'"}
+    assert "facts_search" in indexes(filled, entities.OF_ENTITY_EVER, given)
+    ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 1 limit 5")]
+    found = indexes(filled, turns.STATED, {"namespace": 1, "ids": ids, "now": day(0)})
+    assert {"facts_pkey", "activity_pkey"} <= found.keys()
+
+
 def test_known_statements_are_found_by_hash(filled: Memory) -> None:
     values = {"namespace": 3, "stems": [bytes(32), bytes(range(32))], "last": statements.LAST, "most": 1_000}
     assert "facts_said_once" in indexes(filled, statements.KNOWN_BY_HASH, values)

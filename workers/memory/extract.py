@@ -129,7 +129,9 @@ class Timeline:
         fact = _fact(turn, one)
         if one.value is not None:
             about = (folded(one.entity), folded(one.key))
-            values = self.known.setdefault(about, turns.stated(self.db, self.tenant, one.entity, one.key, self.now))
+            if about not in self.known:
+                self.known[about] = turns.stated(self.db, self.tenant, one.entity, one.key, self.now)
+            values = self.known[about]
             last = _last(values, turn.said_at)
             if (known := _stating(values, last, one.value, turn.said_at)) is not None:
                 return known.id

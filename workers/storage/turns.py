@@ -6,11 +6,11 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.core.extraction import SPEAKER
-from workers.storage import deep
+from workers.storage import deep, entities, words
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, fetch_all, number
 
-# Preceding turns are included to resolve pronouns.
+# Preceding turns are included to resolve pronouns. As to `offset 0`, see `server.OUTDATED`.
 TURNS = """
     with new as (
         select id, session, turn from facts
@@ -18,27 +18,29 @@ TURNS = """
     ),
     first as (select session, min(turn) as turn from new where turn is not null group by session)
     select id, text, role, session, source, coalesce(source_date, created_at) as said_at,
-        id in (select id from new) as asked_for
+        id = any(%(ids)s) as asked_for
     from facts
-    where namespace = %(namespace)s and forgotten_at is null and superseded_at is null and (
-        id in (select id from new)
-        or turn is not null and exists (
-            select from first
-            where first.session = facts.session and facts.turn < first.turn and facts.turn >= first.turn - %(before)s
-        )
-    )
+    where namespace = %(namespace)s and forgotten_at is null and superseded_at is null and id = any(array(
+        select id from new
+        union all
+        select earlier.id from first
+        cross join lateral (
+            select id from facts
+            where namespace = %(namespace)s and session = first.session
+                and turn >= first.turn - %(before)s and turn < first.turn
+            offset 0
+        ) as earlier
+    ))
     order by facts.session, facts.turn, array_position(%(ids)s::uuid[], id), id
 """
 
-# Ended facts that no pass has forgotten yet state nothing any more.
+# Ended facts that no pass has forgotten yet state nothing any more. As to `+ 0`, see `server.OUTDATED`.
 STATED = """
     select facts.id, value, coalesce(source_date, created_at) as said_at, valid_until,
         coalesce(pinned_until > %(now)s, false) as pinned
     from facts
-    join activity on activity.namespace = facts.namespace and activity.fact = facts.id
-    where facts.namespace = %(namespace)s and entity is not null and forgotten_at is null
-        and left(folded(entity), 200) = left(folded(%(entity)s), 200) and folded(entity) = folded(%(entity)s)
-        and left(folded(key), 200) = left(folded(%(key)s), 200) and folded(key) = folded(%(key)s) and value is not null
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)s) and forgotten_at is null and value is not null
         and (superseded_at is not null
             or not has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s))
     order by said_at desc, id desc
@@ -111,7 +113,8 @@ def drawn_from(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID
 
 def stated(db: Connection, namespace: int, entity: str, key: str, now: datetime) -> list[Value]:
     """Return the stated values of an entity's property, including superseded ones, newest first."""
-    return fetch_all(db, Value, STATED, {"namespace": namespace, "entity": entity, "key": key, "now": now})
+    ids = entities.of_entity_with_past(db, namespace, entity, key, words.lexemes(db, entity))
+    return fetch_all(db, Value, STATED, {"namespace": namespace, "ids": ids, "now": now})
 
 
 # Serialises transactions that store turns, so that each turn is counted once.
