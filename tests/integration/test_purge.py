@@ -1,5 +1,6 @@
 """Purge: old tombstones are erased without a trace of their text, and stay forgotten."""
 
+import itertools
 import math
 from typing import Any
 from uuid import UUID
@@ -137,6 +138,27 @@ def test_what_a_purge_erases_before_it_is_broken_off_is_counted_for_its_task(
     with pytest.raises(UnavailableError):
         purge.purge(memory.context, day(40), None, "a-task", math.inf)
     assert signals.progress(memory.context.redis, "a-task") == {"purged": 4, "sunk": 0}
+
+
+@pytest.mark.parametrize("other", ["demote_batch", "purge_batch"])
+def test_a_purge_looks_once_for_what_there_is_none_of(
+    memory: Memory, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(purge, "BATCH", 2)
+    for number in range(5):
+        id_ = memory.add(f"Stone {number} is grey.", decay_class="session" if other == "purge_batch" else None)
+        if other == "demote_batch":
+            memory.forget(id_, at=1)
+    memory.decay(2)
+    look, times = getattr(purge, other), itertools.count()
+
+    def counted(*given: Any, **options: Any) -> Any:
+        next(times)
+        return look(*given, **options)
+
+    monkeypatch.setattr(purge, other, counted)
+    assert purge.purge(memory.context, day(40), None, "a-task", math.inf).total() == 5
+    assert next(times) == 1
 
 
 def test_locked_facts_are_left_for_the_next_purge(memory: Memory) -> None:
