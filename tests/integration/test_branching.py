@@ -22,7 +22,7 @@ from workers.admin import keys, search_indexes, stats
 from workers.coordination import contexts, key_ring, signals
 from workers.core import decay_intervals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.memory import edit, facts
+from workers.memory import edit, facts, touch
 from workers.storage import branches, deep, events, packing
 from workers.storage.branches import Branch
 from workers.storage.connection import Connection, transaction
@@ -118,6 +118,8 @@ def aged(memory: Memory, table: str, row: dict[str, Any]) -> dict[str, Any]:
         if name == "spells" and value is not None:
             packed = decay_intervals.older(bytes.fromhex(value.removeprefix("\\x")), YEAR.total_seconds())
             older[name] = "\\x" + packed.hex()
+        if name == "asked":
+            older[name] = None
         if name == "details" and (until := value.get("until")):
             older[name] = value | {"until": (datetime.fromisoformat(until) - YEAR).isoformat()}
     return older
@@ -205,6 +207,13 @@ def test_settings_that_no_pass_has_applied_yet_are_applied_to_the_branch(memory:
     memory.choose({"hygiene.confidenceDecay.halfLife": 31}, at=100)
     branch = made(memory, 30)
     assert memory.decay(100.01, namespace=branch.name).counters.culled == 1
+
+
+def test_a_question_strengthens_a_fact_of_the_branch_though_it_was_just_asked_of_the_original(memory: Memory) -> None:
+    shown = touch.Shown([memory.add("The guest in room 3 likes tea.")], day(7), question=1)
+    assert touch.touch(memory.context, "default", [shown]).changed == shown.ids
+    made(memory)
+    assert touch.touch(memory.context, BRANCH, [shown]).changed == shown.ids
 
 
 @pytest.mark.parametrize("steps", range(4))

@@ -65,12 +65,13 @@ FOLLOWING = """
     select id from facts where namespace = %(namespace)s and id > %(after)s order by id limit %(limit)s
 """
 
-# Identity and generated columns are set by PostgreSQL.
+# Identity and generated columns are set by PostgreSQL. Questions asked of a branch are none of those asked of the
+# original, whose instants are not shifted: the cool-down is shorter than any branch is older.
 COLUMNS = """
     select attname, atttypid = 'timestamptz'::regtype from pg_attribute
     where attrelid = %(table)s::text::regclass and attnum > 0 and not attisdropped
         and attgenerated = '' and attidentity = '' and attname <> 'namespace'
-        and not (%(table)s::text = 'links' and attname = 'id')
+        and (%(table)s::text, attname) not in (('links', 'id'), ('activity', 'asked'))
     order by attnum
 """
 
