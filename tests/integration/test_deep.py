@@ -308,6 +308,34 @@ def test_linked_facts_are_promoted_at_one_moment_without_a_deadlock(memory: Memo
     assert memory.value("select count(*) from links") == 1
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_facts_in_deep_memory_are_locked_in_the_order_of_their_ids(memory: Memory, linked: bool) -> None:
+    first, second = UUID(int=2), UUID(int=3)  # whose rows and hashes are in the other order
+    for id_ in (second, first):
+        memory.add(f"{TEXT} {id_}", id=id_, decay_class="session")
+    third = memory.add("Mira has a cat.", decay_class="session")
+    for id_ in (first, second):
+        memory.link(third, id_)
+    memory.decay(2)
+    namespace = memory.value("select id from namespaces")
+    with connect(memory.context.database_url) as db:
+        assert [deep.demote(db, [namespace], [id_]) for id_ in (third, second, first)] == [1, 1, 1]
+    promoted = [third] if linked else [first, second]
+
+    def promote() -> list[UUID]:
+        with transaction(memory.context.database_url) as db:
+            return deep.promote_unlocked(db, namespace, promoted)
+
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        db.execute("select from deep where id = %s for update", [first])
+        acting = pool.submit(promote)
+        wait_for(lambda: acting.done() or bool(memory.value(LOCK_WAITS)))
+        assert not acting.done()
+        db.execute("select from deep where id = %s for update nowait", [second])
+        db.commit()
+        assert sorted(acting.result()) == promoted
+
+
 def test_a_fact_from_deep_memory_is_worth_what_it_was_with_its_links(memory: Memory) -> None:
     one, two = memory.add(TEXT, decay_class="session"), memory.add("Mira has a cat.")
     memory.link(one, two)

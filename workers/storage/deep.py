@@ -190,7 +190,7 @@ LINKED = f"""
 
 IDS = "select id from deep where namespace = %(namespace)s order by id"
 
-LOCKED = f"{BODIES} for update"
+LOCKED = f"{BODIES} order by id for update"
 
 LENGTHS = f"select id, length(words) from deep {THESE}"
 
@@ -300,11 +300,16 @@ def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
     """
     db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
     activity.ask_lock(db, namespace, ids)
-    return promote_unlocked(db, namespace, ids)
+    return _promoted(db, namespace, ids)
 
 
 def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Move facts from deep memory back to tombstones as `promote` does, without waiting for locks; return them."""
+    """Move facts from deep memory back to tombstones as `promote` does, without waiting for those outside it."""
+    db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
+    return _promoted(db, namespace, ids)
+
+
+def _promoted(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
     taken = db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}).fetchall()
     if not taken:
         return []
