@@ -16,6 +16,7 @@ need("llama_index.core.memory")
 from ebb.llama_index import EbbMemoryBlock
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.memory import Memory
+from llama_index.core.utils import get_tokenizer
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.filterwarnings("ignore")]
 
@@ -59,6 +60,27 @@ def test_a_context_that_is_too_long_loses_its_last_lines(ebb: EbbMemory) -> None
 
     assert asyncio.run(block.atruncate(content, 3)) == "<memory-context>\nfirst line of many\n</memory-context>"
     assert asyncio.run(block.atruncate(content, 1_000)) is None
+
+
+def test_a_context_of_long_words_becomes_as_short_as_is_asked(ebb: EbbMemory) -> None:
+    lines = [f"architectural conservation of neighborhood {number}" for number in range(20)]
+    content = "\n".join(["<memory-context>", *lines, "</memory-context>"])
+    shown = asyncio.run(EbbMemoryBlock(memory=ebb).atruncate(content, 60)) or ""
+
+    assert len(get_tokenizer()(content)) - len(get_tokenizer()(shown)) >= 60
+    assert shown.splitlines()[:2] == ["<memory-context>", lines[0]]
+
+
+def test_a_prompt_without_room_needs_no_facts(ebb: EbbMemory) -> None:
+    async def shown() -> list[ChatMessage]:
+        block = EbbMemoryBlock(memory=ebb, priority=1)
+        memory = Memory.from_defaults(session_id="tuesday", memory_blocks=[block], token_limit=20)
+        await memory.aput(ChatMessage(role="user", content="Who moved to Leipzig? " * 20))
+        return await memory.aget()
+
+    (only,) = asyncio.run(shown())
+    gc.collect()  # as above
+    assert only.role == "user"
 
 
 def test_a_question_may_be_blank_or_of_any_length(ebb: EbbMemory) -> None:

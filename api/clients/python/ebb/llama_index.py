@@ -17,6 +17,7 @@ from ebb.frameworks import SynchronousMemory, extra, turns
 with extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
     from llama_index.core.memory import BaseMemoryBlock
+    from llama_index.core.utils import get_tokenizer
 
 SESSION = "session_id"
 LONGEST = 8_000
@@ -47,9 +48,15 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
                 await asyncio.to_thread(self.memory.remember, part, session=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Return the context without its last lines, shortened by a number of tokens; None if it would be empty."""
+        """Return the context without its last lines, at least so many tokens shorter; None if it would be empty.
+
+        Tokens are those of LlamaIndex's own tokenizer, as what is still too long is removed whole.
+        """
+        if not content:  # LlamaIndex gives a list if there is none
+            return None
+        tokenizer = get_tokenizer()
         lines = content.splitlines()
-        removed = 0
-        while len(lines) > 2 and removed < tokens_to_truncate * 4:  # noqa: PLR2004 - the two lines of the wrapper
-            removed += len(lines.pop(-2)) + 1
+        most = len(tokenizer(content)) - tokens_to_truncate
+        while len(lines) > 2 and len(tokenizer("\n".join(lines))) > most:  # noqa: PLR2004 - the two of the wrapper
+            del lines[-2]
         return "\n".join(lines) if len(lines) > 2 else None  # noqa: PLR2004 - likewise
