@@ -59,6 +59,13 @@ def test_a_record_comes_back_with_categories_importance_and_source(memory: Memor
     assert (record.categories, record.importance, record.source) == (["home"], 0.9, "crew")
 
 
+def test_a_query_may_be_blank_or_of_any_length(memory: Memory) -> None:
+    memory.store("Mira moved to Leipzig")
+    queries = ("", " ", "Look at this. " * 10_000 + "Who moved to Leipzig?")
+
+    assert [len(EbbCrewMemory(ebb=memory).recall(query)) for query in queries] == [0, 0, 1]
+
+
 def test_what_it_does_not_do_is_said(memory: Memory) -> None:
     own = EbbCrewMemory(ebb=memory)
     own.remember("Mira moved to Leipzig")

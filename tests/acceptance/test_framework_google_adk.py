@@ -72,6 +72,17 @@ def test_statements_and_single_events_are_remembered_too(memory: Memory, namespa
     assert asyncio.run(use()) == ["Mira is allergic to peanuts", "I bake rye bread."]
 
 
+def test_a_query_may_be_whatever_a_model_asks(memory: Memory, namespace: str) -> None:
+    service = EbbMemoryService(memory, namespace=lambda *_: namespace)
+    memory.namespace(namespace).store("Mira moved to Leipzig")
+
+    async def found(query: str) -> int:
+        return len((await service.search_memory(app_name="trips", user_id="mira", query=query)).memories)
+
+    queries = ("", " ", "Who \ud83d moved\0 to Leipzig?", "Look at this. " * 10_000 + "Who moved to Leipzig?")
+    assert [asyncio.run(found(query)) for query in queries] == [0, 0, 1, 1]
+
+
 def test_no_two_users_have_one_namespace() -> None:
     pairs = [
         ("a/b", "c"),

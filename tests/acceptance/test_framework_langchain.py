@@ -33,6 +33,13 @@ def test_messages_are_retrieved_by_content(memory: Memory) -> None:
     assert EbbRetriever(memory=memory, options={"tag": "home"}).invoke("Who moved to Leipzig?") == []
 
 
+def test_a_query_may_be_blank_or_of_any_length(memory: Memory) -> None:
+    memory.store("Mira moved to Leipzig")
+    queries = ("", " ", "Look at this. " * 10_000 + "Who moved to Leipzig?")
+
+    assert [len(EbbRetriever(memory=memory).invoke(query)) for query in queries] == [0, 0, 1]
+
+
 def test_a_message_that_openai_has_no_form_for_is_kept_with_its_words(memory: Memory) -> None:
     clip = {"type": "video", "base64": "AAAA", "mime_type": "video/mp4"}
     given = [HumanMessage([clip, {"type": "text", "text": "This is my boat in Zanzibar."}])]

@@ -92,6 +92,7 @@ def test_a_question_may_be_blank_or_of_any_length(ebb: EbbMemory) -> None:
 
     assert asyncio.run(shown("  ")) == ""
     assert "Leipzig" in asyncio.run(shown("Look at this. " * 10_000 + "Who moved to Leipzig?"))
+    assert "Leipzig" in asyncio.run(shown("Who \ud83d moved\0 to Leipzig?"))
 
 
 def test_more_messages_than_fit_into_a_call_are_remembered(ebb: EbbMemory) -> None:

@@ -6,7 +6,7 @@
 from typing import Any, Self
 
 from ebb.contract.recall import Result
-from ebb.frameworks import SynchronousMemory, extra
+from ebb.frameworks import SynchronousMemory, extra, question
 
 with extra("crewai"):
     from crewai import Memory as CrewMemory
@@ -56,8 +56,9 @@ class EbbCrewMemory(CrewMemory):
         return [content[:LONGEST]] if content.strip() else []
 
     def recall(self, query: str, limit: int = 10, **options: Any) -> list[MemoryMatch]:
-        """Return matching records, best first, with their relevance as score."""
-        found = self.ebb.recall(query, limit=limit, source=options.get("source")).results
+        """Return matching records, best first, with their relevance as score; none for a blank query."""
+        asked, source = question(query), options.get("source")
+        found = self.ebb.recall(asked, limit=limit, source=source).results if asked else []
         return [MemoryMatch(record=_record(one), score=one.relevance or 0.0) for one in found]
 
     def forget(self, record_ids: list[str] | None = None, **others: Any) -> int:

@@ -20,6 +20,9 @@ CHATS = "chats"
 AT_ONCE = 500
 """The most messages stored in one call."""
 
+LONGEST_QUESTION = 8_000
+"""Characters of a text that is asked about; of a longer one they are its last."""
+
 
 @contextmanager
 def extra(name: str) -> Iterator[None]:
@@ -67,6 +70,14 @@ def batches(given: Iterable[One], most: int) -> Iterator[list[One]]:
 def turns(said: Iterable[Mapping[str, Any]], most: int) -> Iterator[list[Any]]:
     """Yield messages in batches for `remember`; a lone surrogate, which Ebb refuses, becomes a question mark."""
     return batches((json.loads(json.dumps(one, ensure_ascii=False).encode(errors="replace")) for one in said), most)
+
+
+def question(text: str) -> str:
+    """Return the end of a text that a user or model wrote, as a question that Ebb accepts; empty if it is blank.
+
+    A lone surrogate becomes a question mark, and NUL a blank.
+    """
+    return text.replace("\0", " ").encode(errors="replace").decode().strip()[-LONGEST_QUESTION:]
 
 
 class History:

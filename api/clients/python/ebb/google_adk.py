@@ -14,7 +14,7 @@ from ebb.contract.operation import Rejected
 from ebb.contract.reports import Fact
 from ebb.contract.values import NAMESPACE
 from ebb.errors import InvalidInputError
-from ebb.frameworks import extra, synchronous, turns
+from ebb.frameworks import extra, question, synchronous, turns
 from ebb.memory import Memory
 
 with extra("google-adk"):
@@ -82,9 +82,12 @@ class EbbMemoryService(BaseMemoryService):
             raise InvalidInputError(f"{len(refused)} of {len(facts)} memories were not stored: {'; '.join(refused)}")
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return matching memories, best first."""
+        """Return matching memories, best first; none for a blank query, which a model may give."""
+        asked = question(query)
+        if not asked:
+            return SearchMemoryResponse()
         memory = self._of(app_name, user_id)
-        found = (await asyncio.to_thread(memory.recall, query, limit=self._limit)).results
+        found = (await asyncio.to_thread(memory.recall, asked, limit=self._limit)).results
         ids = [one.id for one in found]
         known = (await asyncio.to_thread(memory.facts, ids=ids)).facts if ids else []
         return SearchMemoryResponse(memories=[_entry(one) for one in sorted(known, key=lambda it: ids.index(it.id))])

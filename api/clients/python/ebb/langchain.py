@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.recall import Result
-from ebb.frameworks import History, SynchronousMemory, extra
+from ebb.frameworks import History, SynchronousMemory, extra, question
 from ebb.memory import Memory
 
 with extra("langchain"):
@@ -55,7 +55,8 @@ class EbbRetriever(BaseRetriever):
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         del run_manager
-        found = self.memory.recall(query, limit=self.limit, **self.options).results
+        asked = question(query)
+        found = self.memory.recall(asked, limit=self.limit, **self.options).results if asked else []
         return [Document(page_content=one.text, metadata=_known(one), id=str(one.id)) for one in found]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from ebb.contract.facts import MOST_MESSAGES
-from ebb.frameworks import SynchronousMemory, extra, turns
+from ebb.frameworks import SynchronousMemory, extra, question, turns
 
 with extra("llama-index"):
     from llama_index.core.base.llms.types import ChatMessage
@@ -20,8 +20,6 @@ with extra("llama-index"):
     from llama_index.core.utils import get_tokenizer
 
 SESSION = "session_id"
-LONGEST = 8_000
-"""Characters of a message that is asked about; of a longer one they are its last."""
 
 
 class EbbMemoryBlock(BaseMemoryBlock[str]):
@@ -32,11 +30,11 @@ class EbbMemoryBlock(BaseMemoryBlock[str]):
     options: dict[str, Any] = Field(default_factory=dict)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **_: Any) -> str:
-        said = (one.content.strip() for one in reversed(messages or []) if one.role == "user" and one.content)
+        said = (question(one.content or "") for one in reversed(messages or []) if one.role == "user")
         asked = next(filter(None, said), None)
         if asked is None:
             return ""
-        return str((await asyncio.to_thread(self.memory.context, asked[-LONGEST:], **self.options)).context)
+        return str((await asyncio.to_thread(self.memory.context, asked, **self.options)).context)
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         sessions: dict[Any, list[dict[str, Any]]] = {}
