@@ -76,3 +76,5 @@ def test_what_it_does_not_do_is_said(memory: Memory) -> None:
         own.forget(scope="/")
     assert own.forget(record_ids=[]) == 0
     assert memory.stats().facts == 1
+    with pytest.raises(ValueError, match="private: cannot be kept"):
+        own.remember("Mira is ill", private=True, source="mira")

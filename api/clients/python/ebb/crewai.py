@@ -37,9 +37,15 @@ class EbbCrewMemory(CrewMemory):
         return self
 
     def remember(self, content: str, **options: Any) -> MemoryRecord | None:
-        """Store a statement and return it as a record; None if the memory is read-only."""
+        """Store a statement and return it as a record; None if the memory is read-only.
+
+        Raises:
+            ValueError: it is to be private, but each recall from the namespace would find it.
+        """
         if self.read_only:
             return None
+        if options.get("private"):
+            raise ValueError("private: cannot be kept from others of this namespace; use a namespace for each source.")
         given = {name: options[name] for name in ("metadata", "importance") if options.get(name) is not None}
         source = options.get("source") or self.source
         categories = options.get("categories") or []
