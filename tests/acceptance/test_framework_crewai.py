@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from ebb import Memory
 from frameworks import need
+from live_system import eventually
 
 need("crewai")
 
@@ -66,15 +67,34 @@ def test_a_query_may_be_blank_or_of_any_length(memory: Memory) -> None:
     assert [len(EbbCrewMemory(ebb=memory).recall(query)) for query in queries] == [0, 0, 1]
 
 
+def test_a_long_task_is_stored_with_its_result(memory: Memory) -> None:
+    text = "\n".join(["Task: read this.", *(f"Line {number} of a report." for number in range(1_000)), "Result: done"])
+    own = EbbCrewMemory(ebb=memory)
+
+    assert own.extract_memories(" ") == []
+    assert "".join(own.extract_memories(text)) == text
+    assert [len(own.remember_many(own.extract_memories(text))), memory.stats().facts] == [3, 3]
+
+
+def test_recalling_from_a_read_only_memory_is_no_use(memory: Memory) -> None:
+    memory.store("Mira moved to Leipzig")
+    key = memory.store("The spare key hangs in the kitchen").id
+    assert EbbCrewMemory(ebb=memory, read_only=True).recall("Who moved to Leipzig?")
+    assert EbbCrewMemory(ebb=memory).recall("Where is the spare key?")
+
+    used = eventually(lambda: [one.id for one in memory.facts().facts if one.last_accessed], "the use of a fact")
+    assert used == [key]
+
+
 def test_what_it_does_not_do_is_said(memory: Memory) -> None:
     own = EbbCrewMemory(ebb=memory)
     own.remember("Mira moved to Leipzig")
     for ask in (own.list_records, own.reset, own.tree):
         with pytest.raises(NotImplementedError, match="with the Memory of Ebb"):
             ask()
+    with pytest.raises(ValueError, match="private: cannot be kept"):
+        own.remember("Mira is ill", private=True, source="mira")
     with pytest.raises(ValueError, match="scope: cannot choose"):
         own.forget(scope="/")
     assert own.forget(record_ids=[]) == 0
     assert memory.stats().facts == 1
-    with pytest.raises(ValueError, match="private: cannot be kept"):
-        own.remember("Mira is ill", private=True, source="mira")

@@ -13,7 +13,7 @@ with extra("crewai"):
     from crewai.memory.types import MemoryMatch, MemoryRecord
 
 LONGEST = 8_000
-"""Maximum characters of a task's result that are stored as one statement."""
+"""Maximum characters of a task and its result that are stored as one statement."""
 
 
 class EbbCrewMemory(CrewMemory):
@@ -58,13 +58,14 @@ class EbbCrewMemory(CrewMemory):
         return [record for record in stored if record is not None]
 
     def extract_memories(self, content: str) -> list[str]:
-        """Return the statements to store of a task's result: its text, as long facts are found by passages."""
-        return [content[:LONGEST]] if content.strip() else []
+        """Return the statements to store of a task and its result: its text, as long facts are found by passages."""
+        parts = (content[start : start + LONGEST] for start in range(0, len(content), LONGEST))
+        return [part for part in parts if part.strip()]
 
     def recall(self, query: str, limit: int = 10, **options: Any) -> list[MemoryMatch]:
         """Return matching records, best first, with their relevance as score; none for a blank query."""
         asked, source = question(query), options.get("source")
-        found = self.ebb.recall(asked, limit=limit, source=source).results if asked else []
+        found = self.ebb.recall(asked, limit=limit, source=source, touch=not self.read_only).results if asked else []
         return [MemoryMatch(record=_record(one), score=one.relevance or 0.0) for one in found]
 
     def forget(self, record_ids: list[str] | None = None, **others: Any) -> int:
