@@ -142,6 +142,16 @@ def test_a_page_that_is_too_large_is_refused_before_it_is_read(
         read(1_000)
 
 
+def test_items_that_are_skipped_do_not_make_a_page_too_large(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = f"tenant-{uuid4()}"
+    given = [NewItem(path=["a"], key=str(place), document='{"a": 1}') for place in range(3)]
+    items.put(memory.context, name, given, [uuid4() for _ in given], day(0))
+    monkeypatch.setattr(cost, "MOST_BYTES", len('{"a": 1}'))
+    pages = [items.find(memory.context, name, ItemQuery(limit=1, offset=at), day(1))[0] for at in range(4)]
+
+    assert sorted(one.key for page in pages for one in page.items) == ["0", "1", "2"]
+
+
 def listing(namespace: str, limit: int, place: Any) -> ListFacts:
     return ListFacts(namespace=namespace, limit=limit, cursor=cursors.following(place))
 

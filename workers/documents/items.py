@@ -158,7 +158,7 @@ def find(context: Context, namespace: str, asked: ItemQuery, now: datetime) -> t
     if query.strip():
         found = _search(context, namespace, asked, prefix, query, now)[asked.offset : most]
     else:
-        found = [(item, None) for item in _newest(context, namespace, asked, prefix, now)[asked.offset :]]
+        found = [(item, None) for item in _newest(context, namespace, asked, prefix, now)]
     return Items(items=[_shown(item, score) for item, score in found]), [item.id for item, _ in found]
 
 
@@ -167,7 +167,7 @@ def _newest(context: Context, namespace: str, asked: ItemQuery, prefix: str, now
     with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, namespace)
         found = documents.items_below(db, tenant, prefix, now, MOST_SEARCHED if asked.filter else most, key=asked.key)
-        return list(_bounded(islice((item for item in found if _wanted(item, asked)), most)))
+        return list(_bounded(islice((item for item in found if _wanted(item, asked)), asked.offset, most)))
 
 
 def _bounded(found: Iterable[Row]) -> Iterator[Row]:
