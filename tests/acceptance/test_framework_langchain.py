@@ -74,13 +74,15 @@ def test_messages_whose_turns_are_refused_are_not_kept(memory: Memory) -> None:
 
 
 @pytest.mark.slow
-def test_messages_that_are_too_many_for_one_request_are_kept_and_cleared(
+def test_messages_that_are_too_large_for_one_request_or_answer_are_kept_and_cleared(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given: list[BaseMessage] = [HumanMessage(f"{number} " + "word " * 60_000) for number in range(60)]
+    given: list[BaseMessage] = [HumanMessage(f"{number} " + "word " * 100_000) for number in range(70)]
     history = EbbChatMessageHistory(memory, "monday")
     history._history.add([message_to_dict(one) for one in given], [])
     assert history.messages == given
+    assert history._history.read(2) == [message_to_dict(one) for one in given[-2:]]
+    assert history._history.pop() == message_to_dict(given[-1])
 
     monkeypatch.setattr("ebb.frameworks.MOST_FACTS", 25)
     history.clear()

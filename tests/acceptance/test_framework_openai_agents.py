@@ -58,6 +58,17 @@ def test_half_a_character_comes_back_and_is_a_question_mark_in_its_turn(memory: 
     assert found.text == "I moved to Leipzig ?."
 
 
+def test_no_item_is_taken_out_twice(memory: Memory) -> None:
+    items: list[Any] = [{"role": "user", "content": f"Question {number:02}"} for number in range(20)]
+
+    async def use() -> list[Any]:
+        sessions = EbbSession(memory, "monday"), EbbSession(memory, "monday")
+        await sessions[0].add_items(items)
+        return list(await asyncio.gather(*(one.pop_item() for one in sessions * 10)))
+
+    assert sorted(one["content"] for one in asyncio.run(use())) == [one["content"] for one in items]
+
+
 def test_items_come_back_exactly_in_order_and_can_be_taken_out(memory: Memory) -> None:
     items: list[Any] = [
         {"role": "user", "content": "Which tea?"},

@@ -8,7 +8,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator
 
+from ebb.contract.documents import Item
 from ebb.contract.values import MOST_FACTS
+from ebb.errors import InvalidInputError
 from ebb.memory import AsyncMemory, Memory
 
 One = TypeVar("One")
@@ -19,6 +21,9 @@ CHARACTERS = 1_000_000
 CHATS = "chats"
 AT_ONCE = 500
 """The most messages stored in one call."""
+
+FITTING = 30
+"""Messages that fit into one answer, however large they are: it may have 32 MiB, and each of them 1 MiB there."""
 
 LONGEST_QUESTION = 8_000
 """Characters of a text that is asked about; of a longer one they are its last."""
@@ -88,8 +93,9 @@ class History:
 
     def read(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the messages, or the last `limit` of them."""
-        documents = [json.loads(one.document) for _, one in self._items()]
-        return documents if limit is None else documents[-limit:] if limit > 0 else []
+        if limit is None:
+            return [json.loads(one.document) for _, one in self._items()]
+        return [json.loads(one.document) for _, one in self._items(limit)[-limit:]] if limit > 0 else []
 
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
         """Store what messages said as turns, then the messages unchanged; if the former fails, no message is kept."""
@@ -105,12 +111,10 @@ class History:
 
     def pop(self) -> dict[str, Any] | None:
         """Remove and return the last message; its turn stays."""
-        items = self._items()
-        if not items:
-            return None
-        key, last = items[-1]
-        self._memory.drop_item(self._path, key)
-        return json.loads(last.document)
+        for key, last in reversed(self._items(1)):
+            if self._memory.drop_item(self._path, key).dropped:  # else another process was faster
+                return dict(json.loads(last.document))
+        return None
 
     def clear(self) -> None:
         """Remove all messages; their turns stay."""
@@ -118,6 +122,19 @@ class History:
             for part in batches((str(one.id) for _, one in items), AT_ONCE):
                 self._memory.forget(part)
 
-    def _items(self) -> list[tuple[str, Any]]:
-        found = self._memory.items(self._path, limit=MOST_FACTS).items
-        return sorted((one.key, one) for one in found if tuple(one.path) == self._path)
+    def _items(self, most: int = MOST_FACTS) -> list[tuple[str, Item]]:
+        """Return at least the last `most` messages, ordered by key.
+
+        `AT_ONCE` more are read, as Ebb knows no order among those that were stored in one call.
+        """
+        wanted = min(most + AT_ONCE, MOST_FACTS)
+        try:
+            found = self._page(0, wanted)
+        except InvalidInputError:  # perhaps because they are too large for one answer
+            found = []
+            while len(found) < wanted and (page := self._page(len(found), FITTING)):
+                found += page
+        return sorted({one.key: one for one in found if tuple(one.path) == self._path}.items())
+
+    def _page(self, offset: int, limit: int) -> list[Item]:
+        return self._memory.items(self._path, offset=offset, limit=limit).items
