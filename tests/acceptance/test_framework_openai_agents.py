@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from ebb import AsyncMemory, Memory
+from ebb import AsyncMemory, InvalidInputError, Memory
 from frameworks import need
 
 need("agents")
@@ -56,6 +56,15 @@ def test_half_a_character_comes_back_and_is_a_question_mark_in_its_turn(memory: 
     assert asyncio.run(use()) == items
     (found,) = memory.recall("Who moved to Leipzig?", role="user").results
     assert found.text == "I moved to Leipzig ?."
+
+
+def test_of_an_item_that_is_too_large_nothing_is_stored(memory: Memory) -> None:
+    image = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 600_000}
+    items: list[Any] = [{"role": "user", "content": [{"type": "input_text", "text": "This is my boat."}, image]}]
+    with pytest.raises(InvalidInputError, match="document: string should have at most 524288 characters"):
+        asyncio.run(EbbSession(memory, "monday").add_items(items))
+
+    assert memory.stats().facts == 0
 
 
 def test_no_item_is_taken_out_twice(memory: Memory) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ValidationError
 
-from ebb.contract.documents import Item
+from ebb.contract.documents import Item, NewItem
+from ebb.contract.faults import faults
 from ebb.contract.values import MOST_FACTS
 from ebb.errors import InvalidInputError
 from ebb.memory import AsyncMemory, Memory
@@ -85,6 +86,14 @@ def question(text: str) -> str:
     return text.replace("\0", " ").encode(errors="replace").decode().strip()[-LONGEST_QUESTION:]
 
 
+def _check(items: Sequence[Mapping[str, Any]]) -> None:
+    try:
+        for one in items:
+            NewItem.model_validate(one)
+    except ValidationError as error:
+        raise InvalidInputError(faults(error)) from None
+
+
 class History:
     """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall."""
 
@@ -98,12 +107,17 @@ class History:
         return [json.loads(one.document) for _, one in self._items(limit)[-limit:]] if limit > 0 else []
 
     def add(self, messages: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]) -> None:
-        """Store what messages said as turns, then the messages unchanged; if the former fails, no message is kept."""
+        """Store what messages said as turns, then the messages unchanged; if the former fails, no message is kept.
+
+        Raises:
+            InvalidInputError: a message is too large, and nothing was stored.
+        """
         began = time.time_ns()
         items: list[dict[str, Any]] = [
             {"path": self._path, "key": f"{began:020d}-{place:06d}", "document": json.dumps(one)}
             for place, one in enumerate(messages)
         ]
+        _check(items)
         for part in turns(said, AT_ONCE):
             self._memory.remember(part, session=self._session)
         for part in batches(items, AT_ONCE):
