@@ -15,6 +15,7 @@ CALL = {"function": {"name": "search", "arguments": '{"q": "tea"}'}, "type": "fu
         ("I moved to Leipzig.", "user", "I moved to Leipzig."),
         ({"role": "user", "content": "Hello"}, "user", "Hello"),
         ({"role": "human", "text": "Hello"}, "user", "Hello"),
+        ({"role": "chatbot", "content": "Hello"}, "assistant", "Hello"),
         ({"sender": "assistant", "content": [{"type": "text", "text": "Hi"}]}, "assistant", "Hi"),
         ({"role": "model", "parts": [{"text": "one"}, {"text": "two"}]}, "assistant", "one\ntwo"),
         ({"role": "user", "content": [{"type": "input_text", "text": "See"}, {"type": "input_image"}]}, "user", "See"),

@@ -13,7 +13,7 @@ from workers.core.text import outside_injected
 
 ROLES = {
     "user": "user", "human": "user",
-    "assistant": "assistant", "ai": "assistant", "model": "assistant",
+    "assistant": "assistant", "ai": "assistant", "model": "assistant", "chatbot": "assistant",
     "tool": "tool", "function": "tool",
 }  # fmt: skip
 """Roles by the providers' names for them; all others, such as system and developer, are instructions."""
