@@ -174,6 +174,21 @@ def test_batches_are_done_after_redis_evicted_the_ring(redis: Redis) -> None:
     assert sorted(redis.lrange(bulk.RING, 0, -1)) == [b"ines", b"mira", b"nora"]
 
 
+@pytest.mark.parametrize("lost", [f"{bulk.WAITING}mira", bulk.RUNNING])
+def test_a_batch_that_is_sent_again_is_done_after_redis_evicted_where_it_was(redis: Redis, lost: str) -> None:
+    joined(redis, "a", "mira", 2)
+    if lost == bulk.RUNNING:
+        assert bulk.claim(redis, NOW)
+    redis.delete(lost)
+    assert not bulk.claim(redis, NOW)
+    joined(redis, "a", "mira", 2)
+    joined(redis, "a", "mira", 2)
+    answers = [do(redis, one) for _ in range(2) for one in bulk.claim(redis, NOW)]
+    assert answers == [None, [{"of": "a 0"}, {"of": "a 1"}]]
+    joined(redis, "a", "mira", 2)
+    assert not bulk.claim(redis, NOW)
+
+
 def test_a_namespace_with_too_many_bytes_is_refused_and_others_go_on(redis: Redis) -> None:
     outbox.publish_bounds(redis, outbox.Bounds(10, 1_024))
     large = [["x" * 1_000]]

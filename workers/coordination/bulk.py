@@ -92,8 +92,17 @@ class Claimed(NamedTuple):
     trace: dict[str, str] | None = None
 
 
+# A Redis that evicts keys may have lost that a known batch waits or runs.
 JOIN = """
-    if redis.call('exists', KEYS[1]) == 1 then return {'known', 0, 0} end
+    if redis.call('exists', KEYS[1]) == 1 then
+        local next, parts = unpack(redis.call('hmget', KEYS[1], 'next', 'parts'))
+        local kept = redis.call('zscore', KEYS[6], ARGV[2]) or redis.call('lpos', KEYS[2], ARGV[2])
+        local left = parts == '0' or tonumber(next) < tonumber(parts)
+        if left and not kept and redis.call('rpush', KEYS[2], ARGV[2]) == 1 then
+            redis.call('rpush', KEYS[3], ARGV[1])
+        end
+        return {'known', 0, 0}
+    end
     local held = tonumber(redis.call('hget', KEYS[4], ARGV[1]) or 0)
     local size = tonumber(redis.call('hget', KEYS[5], 'size') or ARGV[5])
     if ARGV[4] == 'bounded' and held > 0 and held + ARGV[3] > size then return {'size', held, size} end
@@ -105,7 +114,7 @@ JOIN = """
 
 
 def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded: bool = True) -> bool:
-    """Append a batch to those of its namespace; return whether it is new. A known one stays as it is.
+    """Append a batch to those of its namespace; return whether it is new. A known one stays where it is, if anywhere.
 
     Raises:
         BusyError: the namespace's batches exceed its limit in bytes; those of other namespaces do not count.
@@ -114,7 +123,7 @@ def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded
     fields = {"task": batch.task, "namespace": batch.namespace, PARTS: str(len(parts))}
     fields |= {name: json.dumps(getattr(batch, name)) for name in JSON_FIELDS}
     flat = [one for pair in (fields | parts).items() for one in pair]
-    keys = [BATCH + batch.id, WAITING + batch.namespace, RING, BYTES, outbox.BOUNDS]
+    keys = [BATCH + batch.id, WAITING + batch.namespace, RING, BYTES, outbox.BOUNDS, RUNNING]
     size = sum(map(len, parts.values()))
     how = "bounded" if bounded else "kept"
     given = [batch.namespace, batch.id, size, how, outbox.Bounds().size, *flat]
