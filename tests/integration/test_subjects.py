@@ -194,6 +194,23 @@ def test_the_receipt_counts_what_a_delivery_forgot_before_it_was_broken_off(
     assert (done.matching, done.done) == (3 + purge, 3 + purge)
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_the_receipt_counts_what_another_successor_of_the_same_request_forgot(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, purge: bool
+) -> None:
+    memory.store(*[{"text": f"Stone {number} is grey.", "entity": "stones"} for number in range(4)])
+    monkeypatch.setattr(forgetting, "BATCH", 1)
+    run, asked = uuid4(), Forget(entity="stones", purge=purge)
+
+    def part(until: float = 0.0, **given: Any) -> Forgot:
+        return forgetting.forget_subject(memory.context, asked, day(2), run, until, **given)
+
+    first, repeated = part(), part()
+    assert part(part=uuid4(), so_far=first).left
+    done = part(math.inf, part=uuid4(), so_far=repeated)
+    assert (done.matching, done.done) == (4, 4)
+
+
 LONG_FORGET = """
 import json, sys
 from uuid import uuid4

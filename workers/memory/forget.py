@@ -230,7 +230,8 @@ def forget_subject(
     """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
 
     `part` is the id of this part of the run, the first by default, and `so_far` the answer of earlier ones. What an
-    earlier delivery of the same part forgot is counted again.
+    earlier delivery of the same part forgot is counted again, as is what another successor forgot: a part that was
+    killed once it had sent one sends another.
 
     Raises:
         InvalidInputError: the query has no word to search for.
@@ -247,7 +248,10 @@ def forget_subject(
         left = time.monotonic() >= until
         if left:
             break
-    done = {"done": before + sum(actions[name] for name in FORGOT), "left": left, "run": run, "at": now}
+    own = sum(actions[name] for name in FORGOT)
+    if so_far is not None and not asked.dry_run:
+        before = max(before, _forgotten(context, asked.namespace, now) - own)
+    done = {"done": before + own, "left": left, "run": run, "at": now}
     return Forgot(
         results=list(shown.values()),
         matching=before + kept + actions.total(),
@@ -261,6 +265,12 @@ def _forgotten_before(context: Context, namespace: str, now: datetime, part: UUI
     with context.namespace(namespace) as (db, tenant):
         if not tenant or activity.claim_uses(db, tenant, [part]):
             return 0
+        return statements.count_forgotten(db, tenant, now)
+
+
+def _forgotten(context: Context, namespace: str, now: datetime) -> int:
+    """Return how many facts all parts of a run have forgotten or erased by now, as they do it at one instant."""
+    with context.namespace(namespace) as (db, tenant):
         return statements.count_forgotten(db, tenant, now)
 
 
