@@ -1,8 +1,10 @@
 """Held facts are listed, stay visible before and after passes, and their owner decides."""
 
+from collections.abc import Callable
 from math import inf
 from uuid import UUID, uuid4
 
+import pytest
 from ebb.contract.decay import ListHeld
 from memory import Memory, day
 
@@ -111,6 +113,29 @@ def test_a_fact_that_is_kept_by_its_id_is_kept_once_however_often_the_task_is_de
     assert memory.history(id_, at=OVER).count(("kept", OVER - 10)) == 1
     forget_limit.keep(memory.context, "default", [id_], day(OVER - 9), inf, uuid4())
     assert ("kept", OVER - 9) in memory.history(id_, at=OVER)
+
+
+@pytest.mark.parametrize("decide", [forget_limit.let_go, forget_limit.keep])
+def test_what_a_delivery_decides_before_it_is_broken_off_is_in_the_answer_of_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, decide: Callable[..., forget_limit.Decided]
+) -> None:
+    default(memory, 10)
+    memory.decay(OVER)
+    left, task = live(memory), uuid4()
+    monkeypatch.setattr(forget_limit, "BATCH", 3)
+    broken_off = decide(memory.context, "default", None, day(OVER + 1), 0.0, task)
+    assert len(broken_off.ids) == 3
+    done = decide(memory.context, "default", None, day(OVER + 1), inf, task)
+    assert (len(done.ids), set(done.ids), done.left) == (len(left), left, 0)
+
+
+def test_held_facts_that_are_let_go_by_id_are_in_the_answer_of_each_delivery(memory: Memory) -> None:
+    default(memory, 10)
+    memory.decay(OVER)
+    (one, *_), task = live(memory), uuid4()
+    answer = forget_limit.let_go(memory.context, "default", [one], day(OVER + 1), inf, task)
+    assert answer.ids == [one]
+    assert forget_limit.let_go(memory.context, "default", [one], day(OVER + 1), inf, task) == answer
 
 
 def test_nothing_is_decided_about_facts_that_are_not_held_or_of_others(memory: Memory) -> None:

@@ -313,12 +313,21 @@ def held_facts(context: Context, asked: ListHeld) -> HeldFacts:
     return HeldFacts(held=facts, total=total, next=following)
 
 
-def let_go(context: Context, namespace: str, ids: Sequence[UUID] | None, now: datetime, until: float) -> Decided:
+def let_go(
+    context: Context,
+    namespace: str,
+    ids: Sequence[UUID] | None,
+    now: datetime,
+    until: float,
+    use: UUID | None = None,
+) -> Decided:
     """Forget the given held facts, or all of them; they do not count against the forget limit.
 
-    It stops at `until`, on the monotonic clock. Idempotent.
+    It stops at `until`, on the monotonic clock. Idempotent. A redelivery with the same `use` also returns what the
+    earlier one forgot.
     """
-    return _decide(context, namespace, ids, until, lambda db, rows: _let_go(context, db, rows, now))
+    before = _decided_before(context, namespace, ids, "forgotten", now, use)
+    return _decide(context, namespace, ids, until, before, lambda db, rows: _let_go(context, db, rows, now))
 
 
 def keep(
@@ -331,10 +340,12 @@ def keep(
 ) -> Decided:
     """Keep the given live facts, or all held ones: confirmed now, with a full lifetime, as by a restore.
 
-    It stops at `until`, on the monotonic clock. A redelivery with the same `use` only answers.
+    It stops at `until`, on the monotonic clock. A redelivery with the same `use` also returns what the earlier one
+    kept, and keeps given facts no further time.
     """
     if ids is None:
-        return _decide(context, namespace, None, until, lambda db, rows: _keep(context, db, rows, now))
+        before = _decided_before(context, namespace, None, "kept", now, use)
+        return _decide(context, namespace, None, until, before, lambda db, rows: _keep(context, db, rows, now))
     with context.namespace(namespace) as (db, tenant):
         activity.lock(db, tenant, ids)
         rows = activity.read_live(db, tenant, ids)
@@ -345,14 +356,25 @@ def keep(
         return Decided(rows.ids, limits.count_held(db, tenant))
 
 
+def _decided_before(
+    context: Context, namespace: str, ids: Sequence[UUID] | None, what: str, now: datetime, use: UUID | None
+) -> list[UUID]:
+    """Return what an earlier delivery of a decision about the given facts, or all, has done, if there was one."""
+    with context.namespace(namespace) as (db, tenant):
+        if not tenant or use is None or activity.claim_uses(db, tenant, [use]):
+            return []
+        return sorted(events.done_at(db, tenant, ids, what, now))
+
+
 def _decide(
     context: Context,
     namespace: str,
     ids: Sequence[UUID] | None,
     until: float,
+    before: Sequence[UUID],
     decide: Callable[[Connection, Activity], None],
 ) -> Decided:
-    done: list[UUID] = []
+    done = [*before]
     while True:
         with context.namespace(namespace) as (db, tenant):
             rows = activity.lock(db, tenant, limits.held_among(db, tenant, ids, BATCH))

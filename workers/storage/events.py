@@ -93,10 +93,10 @@ EDITED_LATER = """
     group by fact
 """
 
-RESTORED_AT = """
+DONE_AT = """
     select fact from events
     where namespace = %(namespace)s and (%(facts)s::uuid[] is null or fact = any(%(facts)s))
-        and what = 'restored' and at = %(now)s
+        and what = %(what)s and at = %(now)s
 """
 
 # Events of earlier versions have no reason; the preceding event says why the fact was forgotten.
@@ -263,8 +263,13 @@ def edited_later(db: Connection, namespace: int, facts: Sequence[UUID], now: dat
 
 def restored_at(db: Connection, namespace: int, facts: Sequence[UUID] | None, now: datetime) -> set[UUID]:
     """Return those of the facts, or of all, that an earlier delivery of a request restored at exactly this instant."""
-    given = {"namespace": namespace, "facts": None if facts is None else list(facts), "now": now}
-    return {fact for (fact,) in db.execute(RESTORED_AT, given)}
+    return done_at(db, namespace, facts, "restored", now)
+
+
+def done_at(db: Connection, namespace: int, facts: Sequence[UUID] | None, what: str, now: datetime) -> set[UUID]:
+    """Return those of the facts, or of all, with an event `what` of exactly this instant."""
+    given = {"namespace": namespace, "facts": None if facts is None else list(facts), "what": what, "now": now}
+    return {fact for (fact,) in db.execute(DONE_AT, given)}
 
 
 def restorations(db: Connection, namespace: int, facts: Sequence[UUID]) -> dict[UUID, list[str]]:

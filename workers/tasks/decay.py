@@ -137,7 +137,7 @@ held = verb_of(contract.HELD, forget_limit.held_facts)
 @task_of(contract.LET_GO, contract.LetGo, base=OnceTask, grows=True)
 def let_go(self: Task, asked: contract.LetGo) -> dict[str, Any]:
     """Forget the given held facts, or with `everything` all; return how many, and how many are left."""
-    return _decide(self, asked, forget_limit.let_go)
+    return _decide(self, asked, partial(forget_limit.let_go, use=use_of(self)))
 
 
 @task_of(contract.KEEP, contract.Keep, base=OnceTask)
