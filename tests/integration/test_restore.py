@@ -400,3 +400,34 @@ def test_a_restore_of_many_counts_and_regenerates_what_its_killed_delivery_resto
     done = json.loads(subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout)
     assert done["answer"]["restored"] == 3
     assert sorted(done["sent"]) == sorted(map(str, ids))
+
+
+TWO_SUCCESSORS = """
+import json
+from uuid import uuid4
+from workers.coordination import signals
+from workers.memory import restore
+from workers.tasks import retention
+from workers.tasks.task import context
+
+sent, task = [], str(uuid4())
+restore.AT_ONCE, retention.SHORT_SECONDS, retention.WORK_SECONDS = 1, 0, 0
+retention.restore.apply_async = lambda kwargs, **_: sent.append(kwargs)
+for _ in range(2):
+    retention.restore.apply(kwargs={"reason": "asked"}, task_id=task)
+    signals.drop_done(context.redis, task)
+first, second = sent
+retention.restore.apply(kwargs=first, task_id=str(uuid4()))
+retention.WORK_SECONDS = 1_000
+print(json.dumps(retention.restore.apply(kwargs=second, task_id=str(uuid4())).result))
+"""
+
+
+def test_a_restore_of_many_counts_what_another_successor_of_the_same_request_restored(memory: Memory) -> None:
+    memory.forget(*[memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six", "seven")], at=0)
+    urls = {
+        "EBB_DATABASE_URL": memory.context.settings.database_url, "EBB_REDIS_URL": memory.context.settings.redis_url
+    }  # fmt: skip
+    program = [sys.executable, "-c", TWO_SUCCESSORS]
+    done = json.loads(subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout)
+    assert done["restored"] == 4

@@ -124,6 +124,12 @@ def restored_before(context: Context, namespace: str, now: datetime, part: UUID)
     return Batch({id_: Outcome(id=id_, action="restored") for id_ in done}, faded)
 
 
+def count_restored(context: Context, namespace: str, now: datetime) -> int:
+    """Return how many facts all parts of a restore have restored, as they do it at one instant."""
+    with context.namespace(namespace) as (db, tenant):
+        return len(events.restored_at(db, tenant, None, now))
+
+
 def selected(context: Context, namespace: str, selection: Selection) -> int:
     """Return the number of selected tombstones."""
     with transaction(context.database_url) as db:

@@ -201,8 +201,16 @@ def _restore_selected(asked: Restore, selection: Selection, at: datetime, own_id
         regenerate_soon(asked.namespace, batch.faded)
         done, place = done.and_then(batch), batch.behind
         if place is None or time.monotonic() >= deadline:
-            return done, place
+            return _with_others(asked, done, at), place
         yield_to_users()
+
+
+def _with_others(asked: Restore, done: SoFar, at: datetime) -> SoFar:
+    """Return the counts with those of another successor: a part that was killed once it had sent one sends another."""
+    if asked.so_far is None:
+        return done
+    every = restoring.count_restored(context, asked.namespace, at)
+    return done.model_copy(update={"restored": max(done.restored, every)})
 
 
 def _selection(asked: contract.Selection, default: Reasons, allowed: Reasons) -> Selection:
