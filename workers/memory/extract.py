@@ -19,14 +19,14 @@ from ebb.contract.values import REQUESTED
 from workers.context import Context
 from workers.coordination import idempotency, signals
 from workers.coordination.pause import LLM, Pause
-from workers.core.extraction import SPEAKER, Extracted, Quote, extracted
-from workers.core.names import folded, mentioned_names
+from workers.core.extraction import KEY, SPEAKER, Extracted, Quote, extracted
+from workers.core.names import folded, mentioned_names, with_any_apostrophe, word_phrases
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
 from workers.memory.forget import forget
 from workers.memory.store import store_many, use_within
-from workers.storage import activity, links, tombstones, turns
+from workers.storage import activity, entities, links, tombstones, turns
 from workers.storage.connection import Connection, transaction
 from workers.storage.turns import Turn, Value
 
@@ -50,6 +50,9 @@ MOST_OF_A_TURN = 50
 MOST_POINTED_AT = 2 * AT_ONCE * MOST_OF_A_TURN
 """Maximum number of an answer's facts that are looked up: each takes about a millisecond in a long turn."""
 
+MOST_NAMED, MOST_KEYS = 20, 50
+"""Maximum number of entities whose known keys are shown, and of keys of each."""
+
 QUESTION_SECONDS = 20.0
 STORING_SECONDS, STORING_WAIT = 20.0, 5.0
 """How long one task may keep others from storing values, and how long they wait; then two may both stay."""
@@ -67,7 +70,8 @@ what is only true for the moment, and what only the context says. For each fact 
 number: of the message that states it
 quote: the words that state it, copied exactly from that message
 entity: who or what it is about, as the conversation names it; `user` for the user, if no name is known
-key: which property, one to three words in lower case, such as home or phone; the same word for the same property
+key: which property, one to three words in lower case, such as home or phone; the same word for the same property, and
+  that of `keys`, the properties known of each entity, if one of them is the same
 value: the property's value, copied exactly from the quote
 single: true if there is only one such value at a time, as with a home or an employer; false as with likes
 
@@ -90,16 +94,20 @@ class _Facts(StrictAnswer):
 
 
 def quotes(
-    chat: "Chat", messages: Mapping[int, str], context: Sequence[tuple[Turn, int | None]]
+    chat: "Chat",
+    messages: Mapping[int, str],
+    context: Sequence[tuple[Turn, int | None]],
+    keys: Mapping[str, Sequence[str]],
 ) -> list[tuple[int, Quote]]:
     """Return (message number, words) that the LLM points at, in order of the messages.
 
-    `context` has further turns, each with the number of the message that follows.
+    `context` has further turns, each with the number of the message that follows; `keys` has those known of entities.
 
     Raises:
         JudgementError: there is no usable answer.
     """
     question: dict[str, Any] = {
+        "keys": keys,
         "context": [
             {"role": one.role or "", "text": one.text[:LONGEST]} | ({"before": following} if following else {})
             for one, following in context
@@ -162,7 +170,8 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
         wanted = [one for one in shown if one.asked_for and one.role == SPEAKER and len(one.text) <= LONGEST]
         if not wanted:
             return 0
-        found = _drawn(context, wanted, shown)
+        keys = _known_keys(context, namespace, [one.text[:LONGEST] for one in shown])
+        found = _drawn(context, wanted, shown, keys)
         with signals.try_lock(context.redis, f"extract:{namespace}", STORING_SECONDS, STORING_WAIT):
             with transaction(context.database_url) as db:
                 left = _wanted_among(db, tenant, [turn.id for turn, _ in found], now)
@@ -172,17 +181,27 @@ def extract(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     return _store(context, namespace, kept, now, own)
 
 
-def _drawn(context: Context, wanted: Sequence[Turn], shown: Sequence[Turn]) -> list[tuple[Turn, Extracted]]:
+def _known_keys(context: Context, namespace: str, texts: Sequence[str]) -> dict[str, list[str]]:
+    """Return the keys known of the user and of entities that the texts name, as far as an answer may have them."""
+    named = with_any_apostrophe([SPEAKER, *(phrase for text in texts for phrase in word_phrases(text))])
+    with context.namespace(namespace) as (db, tenant):
+        known = entities.keys_of(db, tenant, named, MOST_NAMED)
+    return {name: [key for key in keys if KEY.fullmatch(key)][:MOST_KEYS] for name, keys in known.items()}
+
+
+def _drawn(
+    context: Context, wanted: Sequence[Turn], shown: Sequence[Turn], keys: Mapping[str, Sequence[str]]
+) -> list[tuple[Turn, Extracted]]:
     """Return the LLM's statements that occur in the turns, in order; none if it fails."""
     said = {number: one.text for number, one in enumerate(wanted, start=1)}
     try:
         with Pause(context.redis, LLM).unless_paused(QUESTION_SECONDS):
-            found = quotes(context.chat, said, _around(shown, wanted))
+            found = quotes(context.chat, said, _around(shown, wanted), keys)
     except JudgementError as error:
         log.warning("nothing is drawn from %d turns: %s", len(wanted), error)
         return []
-    entities = {one.entity for _, one in found}
-    named = {name for turn in shown for name in mentioned_names(turn.text, entities)}
+    about = {one.entity for _, one in found}
+    named = {name for turn in shown for name in mentioned_names(turn.text, about)}
     facts = [
         (wanted[number - 1], fact) for number, one in found if (fact := extracted(one, said[number], named)) is not None
     ]

@@ -146,6 +146,35 @@ def of_entity_with_past(
     return [id_ for (id_,) in db.execute(OF_ENTITY_EVER, given | {"words": wanted})]
 
 
+# Of an entity with many facts the newest tell its keys.
+KEYS = """
+    with phrase as materialized (
+        select distinct left(folded(phrase), 200) as name from unnest(%(phrases)b::text[]) as phrase
+    )
+    select (array_agg(entity order by created_at desc))[1], array_agg(distinct lower(key))
+    from phrase
+    cross join lateral (
+        select entity, key, created_at from facts
+        where namespace = %(namespace)s and entity is not null and forgotten_at is null and superseded_at is null
+            and left(folded(entity), 200) = name and folded(entity) = name and key is not null
+        order by created_at desc
+        limit %(newest)s
+    ) as fact
+    group by name
+    order by max(created_at) desc
+    limit %(entities)s
+"""
+
+NEWEST_WITH_KEY = 1_000
+"""Number of an entity's facts whose keys are read."""
+
+
+def keys_of(db: Connection, namespace: int, phrases: Sequence[str], entities: int) -> dict[str, list[str]]:
+    """Return the keys of live facts, in lower case, by the entities that are named by a phrase, at most `entities`."""
+    given = {"namespace": namespace, "phrases": list(phrases), "newest": NEWEST_WITH_KEY, "entities": entities}
+    return dict(db.execute(KEYS, given).fetchall())
+
+
 # Only what the order of a lookup needs. As to `+ 0`, see `server.OUTDATED`.
 VISIBLE_AMONG = f"""
     select uuid_send(facts.id), array_send(array[
