@@ -13,7 +13,7 @@ from workers.core.summary import SENTENCE_END
 from workers.core.text import combining
 
 SPEAKER = "user"
-"""Entity of statements that speakers make about themselves without a name."""
+"""Entity of statements that speakers make about themselves: another conversation may not tell their name."""
 
 BREAK = re.compile(rf"{SENTENCE_END.pattern}|(?<!\s)\s*\n\s*")
 """The end of a sentence or line.

@@ -69,7 +69,8 @@ what is only true for the moment, and what only the context says. For each fact 
 
 number: of the message that states it
 quote: the words that state it, copied exactly from that message
-entity: who or what it is about, as the conversation names it; `user` for the user, if no name is known
+entity: who or what it is about, as the conversation names it; always `user` for the user, also where a name is known,
+  unless several people write as the user
 key: which property, one to three words in lower case, such as home or phone; the same word for the same property, and
   that of `keys`, the properties known of each entity, if one of them is the same
 value: the property's value, copied exactly from the quote
