@@ -181,7 +181,7 @@ def test_what_shares_rare_words_is_shown_however_different_the_rest(judged: Memo
     judged.store("Ana waters the plants on Mondays.", "Ana reads on Mondays.", "Ana swims on Mondays.")
     judged.rows("delete from signatures")
     stored(judged, "The spice harvest of Zanzibar begins on Monday.")
-    assert [known["id"] for known in shown(llm)[0]["known"]] == [str(old)]
+    assert [known["id"] for known in shown(llm)[-1]["known"]] == [str(old)]
 
 
 def test_what_is_about_the_same_key_is_shown_however_it_is_worded(judged: Memory, llm: StandIn) -> None:
@@ -421,6 +421,41 @@ def test_two_facts_of_a_batch_that_mean_the_same_known_one_do_so_in_order(judged
         llm.always = always(action)
         answers = stored(judged, LISBON, GONE)
         assert [became for became, _ in answers] == [{"UPDATE": "updated", "DELETE": "retracted"}[action], second]
+
+
+@pytest.mark.parametrize(
+    ("action", "answers", "left"),
+    [
+        ("ADD", ["added", "added"], [PORTO, LISBON]), ("UPDATE", ["added", "updated"], [LISBON]),
+        ("DELETE", ["added", "retracted"], []), ("NOOP", ["added", "unchanged"], [PORTO]),
+    ],
+)  # fmt: skip
+def test_a_fact_of_a_batch_is_judged_by_the_earlier_ones_too(
+    judged: Memory, llm: StandIn, action: str, answers: list[str], left: list[str]
+) -> None:
+    llm.always = always(action)
+    given: list[dict[str, Any]] = [{"text": text, "id": str(uuid4())} for text in (PORTO, LISBON)]
+    given[0] |= {"category": "people", "tags": ["home"]}
+    done = stored(judged, *given)
+    assert [one for one, _ in done] == answers
+    ((asked, known),) = [(one["new"]["text"], one["known"]) for one in shown(llm)]
+    assert (asked, [one["id"] for one in known]) == (LISBON, [given[0]["id"]])
+    kept = judged.rows(LIVE.replace("select id", "select text, category"))
+    inherits = {PORTO, LISBON} if action == "UPDATE" else {PORTO}
+    assert sorted(kept) == sorted((text, "people" if text in inherits else None) for text in left)
+
+    llm.always = always("ADD")
+    again = [one.id for one in judged.store(*given, at=10) if isinstance(one, Stored)]
+    assert (again, len(llm.requests)) == ([id_ for _, id_ in done], 1)
+
+
+def test_of_a_batch_the_last_facts_about_the_same_key_are_shown_however_they_are_worded(
+    judged: Memory, llm: StandIn
+) -> None:
+    texts = ["Qwxz.", "Lamp.", "Tea at four.", "Invoice: 12345.", "Rain.", "Zanzibar.", LISBON]
+    done = stored(judged, *[{"text": text, "entity": "Zoë", "key": "Home"} for text in texts[:-1]],
+                  {"text": LISBON, "entity": "zoe", "key": "home"})  # fmt: skip
+    assert {known["id"] for known in shown(llm)[-1]["known"]} == {str(id_) for _, id_ in done[1:-1]}
 
 
 def test_the_same_words_twice_in_a_batch_mean_the_same(judged: Memory, llm: StandIn) -> None:

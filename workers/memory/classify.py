@@ -1,9 +1,10 @@
 """Classify before writing: an LLM decides whether a fact is new, an update, a retraction or known already.
 
-It is asked only about facts that resemble known ones. On any failure or timeout the fact is added, which loses nothing
-and can be corrected later.
+It is asked only about facts that resemble known ones, or earlier ones of their batch. On any failure or timeout the
+fact is added, which loses nothing and can be corrected later.
 """
 
+import heapq
 import logging
 import time
 from collections import Counter
@@ -23,6 +24,7 @@ from workers.core import signature
 from workers.core.arrays import Vectors
 from workers.core.episodes import OF_DOCUMENTS
 from workers.core.intent import ADD, Action, Intent
+from workers.core.names import folded
 from workers.errors import JudgementError
 from workers.llm import Statement, StrictAnswer
 from workers.memory.add import Embedded
@@ -151,7 +153,10 @@ def classified(
     for place, (row, intent) in enumerate(zip(rows, intents, strict=True)):
         if row.hash in judged and not intent.requested:
             meant[place] = judged[row.hash]
-            stated[place] = _inheriting(*stated[place], replaced.get(row.hash))
+            if (target := meant[place].target) is not None and meant[place].action is Action.UPDATE:
+                stated[place] = _inheriting(*stated[place], replaced.get(target))
+        now_row, fact = stated[place]
+        replaced[row.id] = _as_visible(now_row, fact.decay_class, fact.decay_class_source)
     return [row for row, _ in stated], [fact for _, fact in stated], meant
 
 
@@ -165,11 +170,14 @@ def _intents_of(
     intents = idempotency.verdicts(context.redis, tenant.name, [_named(row) for row in said.values()])
     with transaction(context.database_url) as db:
         known = known_by_id(context, db, tenant.id, [row.id for row in said.values()])
-    waiting = [
+    judged = [
         row
         for row in said.values()
         if row.kind not in OF_DOCUMENTS and len(row.text) <= LONGEST and row.hash in embedded
-        if row.role in SPEAKERS and row.id not in known and _named(row) not in intents
+        if row.role in SPEAKERS and row.id not in known
+    ]
+    waiting = [
+        (row, _earlier(judged[:place], row, embedded)) for place, row in enumerate(judged) if _named(row) not in intents
     ]
     intents |= _asked(context, tenant, waiting, embedded, now, until)
     return {hash_: intents[_named(row)] for hash_, row in said.items() if _named(row) in intents}
@@ -180,10 +188,34 @@ def _named(row: Fact) -> UUID:
     return uuid5(row.id, row.hash.hex())
 
 
+def _earlier(rows: Sequence[Fact], new: Fact, embedded: Embedded) -> list[Fact]:
+    """Return the facts among these that resemble a later one of their batch, of equal ones the last."""
+    alike = {row.id: _resemblance(row, new, embedded) for row in rows}
+    found = [row for row in reversed(rows) if alike[row.id] >= LEAST_SIMILARITY]
+    return heapq.nlargest(NEAREST, found, key=lambda row: alike[row.id])
+
+
+def _resemblance(one: Fact, other: Fact, embedded: Embedded) -> float:
+    """Return the cosine of two facts, 1 if they are about the same key, and 0 if one has no vector."""
+    about = [folded(f"{row.entity}\n{row.key}") for row in (one, other) if None not in (row.entity, row.key)]
+    if len(about) > len(set(about)):
+        return 1.0
+    vector, its = embedded.get(one.hash), embedded.get(other.hash)
+    return 0.0 if vector is None or its is None else float(vector @ its)
+
+
 def _asked(
-    context: Context, tenant: Namespace, rows: Sequence[Fact], embedded: Embedded, now: datetime, until: float
+    context: Context,
+    tenant: Namespace,
+    rows: Sequence[tuple[Fact, Sequence[Fact]]],
+    embedded: Embedded,
+    now: datetime,
+    until: float,
 ) -> dict[UUID, Intent]:
-    """Return the LLM's intents by the names of their verdicts, batch by batch, as far as it answers in time."""
+    """Return the LLM's intents by the names of their verdicts, batch by batch, as far as it answers in time.
+
+    Each fact comes with earlier ones of its batch, which are shown with the known facts.
+    """
     intents: dict[UUID, Intent] = {}
     for start in range(0, len(rows), AT_ONCE):
         seconds = until - time.monotonic()
@@ -192,7 +224,10 @@ def _asked(
             break
         with transaction(context.database_url) as db:
             batch = rows[start : start + AT_ONCE]
-            found = {_named(row): _case(context, db, tenant, row, embedded.get(row.hash), now) for row in batch}
+            found = {
+                _named(row): _case(context, db, tenant, row, embedded.get(row.hash), earlier, now)
+                for row, earlier in batch
+            }
         cases = {name: case for name, case in found.items() if case.known}
         try:
             said = ask(context, list(cases.values()), seconds) if cases else []
@@ -213,7 +248,13 @@ def ask(context: Context, cases: Sequence[Case], seconds: float) -> list[Intent]
 
 
 def _case(
-    context: Context, db: Connection, tenant: Namespace, row: Fact, vector: Vectors | None, now: datetime
+    context: Context,
+    db: Connection,
+    tenant: Namespace,
+    row: Fact,
+    vector: Vectors | None,
+    earlier: Sequence[Fact],
+    now: datetime,
 ) -> Case:
     ids: list[UUID] = []
     if row.entity is not None and row.key is not None:
@@ -222,6 +263,7 @@ def _case(
     ids += _worded_alike(db, tenant, row.text, now)
     known = visible.among(db, tenant.id, ids, now)
     shown = [known[id_] for id_ in dict.fromkeys(ids) if id_ in known and len(known[id_].text) <= LONGEST]
+    shown += [_as_visible(one) for one in earlier]
     said_at = row.source_date or row.created_at
     new = Statement(None, row.text, row.entity, row.key, row.value, said_at, row.role)
     statements = [Statement(one.id, one.text, one.entity, one.key, one.value, one.said_at, one.role) for one in shown]
@@ -248,14 +290,22 @@ def _worded_alike(db: Connection, tenant: Namespace, text: str, now: datetime) -
 
 def _replaced(
     context: Context, tenant: Namespace, judged: Mapping[bytes, Intent], now: datetime
-) -> dict[bytes, VisibleFact]:
-    """Return the facts that new ones update, by the hashes of the new ones."""
-    updates = {hash_: one.target for hash_, one in judged.items() if one.action is Action.UPDATE and one.target}
-    if not updates:
+) -> dict[UUID, VisibleFact]:
+    """Return the known facts that new ones update."""
+    updated = [one.target for one in judged.values() if one.action is Action.UPDATE and one.target]
+    if not updated:
         return {}
     with transaction(context.database_url) as db:
-        there = visible.among(db, tenant.id, list(updates.values()), now)
-    return {hash_: there[id_] for hash_, id_ in updates.items() if id_ in there}
+        return visible.among(db, tenant.id, updated, now)
+
+
+def _as_visible(row: Fact, class_: str | None = None, class_source: str | None = None) -> VisibleFact:
+    """Return a new fact as it is known once it is stored."""
+    return VisibleFact(
+        id=row.id, kind=row.kind, text=row.text, category=row.category, entity=row.entity, key=row.key, value=row.value,
+        importance=row.importance, role=row.role, said_at=row.source_date or row.created_at,
+        decay_class=class_, decay_class_source=class_source, tags=row.tags, pinned=False,
+    )  # fmt: skip
 
 
 def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact, NewFact]:
