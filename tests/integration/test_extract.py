@@ -201,6 +201,16 @@ def test_what_is_drawn_is_not_taken_for_known_as_its_turn_says_it(drawing: Memor
     assert homes(drawing, at=2) == ["Leipzig"]
 
 
+def test_a_turn_that_was_superseded_before_it_was_read_says_what_was_true_until_then(drawing: Memory) -> None:
+    old, new = remember(drawing, dated(HOMES["Porto"], 1), dated(HOMES["Leipzig"], 5), at=6)
+    drawing.rows("update facts set superseded_at = %s, superseded_by = %s where id = %s", day(6), new, old)
+    assert draw(drawing, [old, new], at=6) == 2
+    assert homes(drawing, at=7) == ["Leipzig"]
+    assert homes(drawing, at=7, as_of=day(2)) == ["Porto"]
+    drawing.forget(old, at=8, purge=True)
+    assert [value for _, value in drawn(drawing)] == ["Leipzig"]
+
+
 def test_two_values_in_one_answer_follow_each_other(drawing: Memory) -> None:
     draw(drawing, remember(drawing, HOMES["Porto"], HOMES["Leipzig"]))
 

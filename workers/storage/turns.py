@@ -10,17 +10,20 @@ from workers.storage import deep, entities, words
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, fetch_all, number
 
-# Preceding turns are included to resolve pronouns. As to `offset 0`, see `server.OUTDATED`.
+# Preceding turns are included to resolve pronouns. One that another fact has superseded says what was true before. As to
+# `offset 0`, see `server.OUTDATED`.
 TURNS = """
     with new as (
         select id, session, turn from facts
-        where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null and superseded_at is null
+        where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is null
+            and (superseded_at is null or superseded_by is not null)
     ),
     first as (select session, min(turn) as turn from new where turn is not null group by session)
     select id, text, role, session, source, coalesce(source_date, created_at) as said_at,
         id = any(%(ids)s) as asked_for
     from facts
-    where namespace = %(namespace)s and forgotten_at is null and superseded_at is null and id = any(array(
+    where namespace = %(namespace)s and forgotten_at is null
+        and (superseded_at is null or superseded_by is not null) and id = any(array(
         select id from new
         union all
         select earlier.id from first
@@ -94,7 +97,7 @@ class Value:
 
 
 def read_turns(db: Connection, namespace: int, ids: Sequence[UUID], before: int) -> list[Turn]:
-    """Return the live facts in order, and up to `before` turns before the first one of each session."""
+    """Return the live and superseded facts in order, and up to `before` turns before the first one of each session."""
     return fetch_all(db, Turn, TURNS, {"namespace": namespace, "ids": list(ids), "before": before})
 
 
