@@ -67,7 +67,8 @@ You keep the memory of an agent free of repetitions and of what no longer holds.
 number and with the known facts that resemble it most. Decide on each new fact, by its own known facts alone:
 
 ADD: it tells something that none of them tells, and they may all still be true beside it.
-UPDATE: it tells how one of them has changed, or corrects it, so that this one no longer holds. Give its id.
+UPDATE: it tells how one of them has changed, or corrects it, so that this one no longer holds. Give its id, of several
+  that of the one that was said last.
 DELETE: it only says that one of them does not hold, and nothing that holds instead. Give its id.
 NOOP: one of them tells all of it already, in whatever words. Give its id.
 
