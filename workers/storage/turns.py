@@ -10,8 +10,8 @@ from workers.storage import deep, entities, words
 from workers.storage.activity import ANCHORS, Activity, rows_of
 from workers.storage.connection import Connection, fetch_all, number
 
-# Preceding turns are included to resolve pronouns. One that another fact has superseded says what was true before. As to
-# `offset 0`, see `server.OUTDATED`.
+# Preceding turns are included to resolve pronouns. One that another fact has superseded says what was true before. As
+# to `offset 0`, see `server.OUTDATED`.
 TURNS = """
     with new as (
         select id, session, turn from facts
