@@ -143,12 +143,14 @@ def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory)
         verified(memory.context.database_url)
 
 
+@pytest.mark.usefixtures("postgres")
 def test_a_server_that_takes_no_writes_is_refused_with_what_to_do(memory: Memory) -> None:
     read_only = f"{memory.context.database_url}&options=-cdefault_transaction_read_only%3Don"
     with pytest.raises(UnavailableError, match=r"takes no writes: it is a standby.* remove `standby.signal`"):
         schema.apply(read_only)
 
 
+@pytest.mark.usefixtures("postgres")
 def test_a_role_that_may_not_write_each_table_is_refused_and_the_tables_are_named(memory: Memory) -> None:
     with connect(memory.context.database_url) as db:
         db.execute("create role little")
@@ -164,6 +166,7 @@ def test_a_role_that_may_not_write_each_table_is_refused_and_the_tables_are_name
         db.rollback()
 
 
+@pytest.mark.usefixtures("postgres")
 def test_a_role_that_may_not_read_the_migrations_is_refused_with_what_to_do(memory: Memory) -> None:
     with role_without_tables(memory.context.database_url) as url:
         memory.rows(f"revoke all on schema_migrations from {conninfo_to_dict(url)['user']}")
