@@ -59,6 +59,7 @@ TOO_LONG = (
     "It took longer than such a task may, and was ended. Ask for less at once: fewer questions or results. If it was "
     "little, PostgreSQL or the network to it may be slow: see `ebb doctor`."
 )
+STOPPED = "It was revoked: no worker begins it any more, but one that had begun it may have done some of it, or all."
 AWAY = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OperationalError)
 
 Answer: TypeAlias = dict[str, Any]
@@ -202,7 +203,9 @@ class Sender:
     def _answer(self, read: Callable[[AsyncResult, float], Any], result: AsyncResult, seconds: float) -> Answer:
         try:
             answer: Answer = self._reach(lambda: read(result, seconds))
-        except (NoResultError, TaskRevokedError):
+        except (NoResultError, TaskRevokedError) as error:
+            if _was_revoked(error):
+                raise TaskFailedError(STOPPED) from None
             raise LateError(
                 f"No worker answered within {seconds:g} s. See `ebb status` for whether they run, "
                 "and Flower for how much is waiting.",
@@ -311,9 +314,11 @@ class Sender:
             return {"state": "done", "result": self.noted(done.result)}
         if is_held:  # failed writes in the outbox are retried
             return {"state": "waiting"}
+        failure = done.result
+        if state == REVOKED and _was_revoked(failure) and not idempotency.is_late(self._own_keys, task_id):
+            return {"state": "failed", "error": STOPPED}
         if state not in READY_STATES or state == REVOKED:  # any worker other than the one running it reports this
             return {"state": "late" if idempotency.is_late(self._own_keys, task_id) else "ended"}
-        failure = done.result
         return {"state": "failed", "error": str(failure) if isinstance(failure, EbbError) else self._shown(failure)}
 
     def revoke(self, task_id: str) -> None:
@@ -458,6 +463,11 @@ def _is_default(operation: Operation, name: str, value: Any) -> bool:
     field = operation.params.model_fields.get(name)
     is_empty = value is False or (value is None and not operation.clears)
     return is_empty and field is not None and field.default is value
+
+
+def _was_revoked(error: Any) -> bool:
+    """Return whether a task was revoked, and not because it had expired."""
+    return isinstance(error, TaskRevokedError) and str(error) != "expired"
 
 
 def _forget(result: AsyncResult) -> None:

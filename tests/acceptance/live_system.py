@@ -246,6 +246,10 @@ class LiveSystem:
         """Send a task by name without waiting for its result."""
         return self.control.send_task(task, kwargs=dict(arguments), task_id=task_id)
 
+    def revoke(self, task_id: str, **options: Any) -> None:
+        """Revoke a task; return when all workers know."""
+        self.control.control.revoke(task_id, reply=True, timeout=30, limit=len(self.workers), **options)
+
     def delivered(self, task: str, arguments: Mapping[str, Any], times: int) -> list[Any]:
         """Return a task's answers to repeated deliveries of one message."""
         task_id, answers = str(uuid4()), []

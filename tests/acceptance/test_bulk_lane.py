@@ -2,9 +2,10 @@
 
 import time
 from datetime import UTC, datetime, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 import pytest
+from celery.exceptions import TaskRevokedError
 from databases import CITUS_URL, ON_ONE_SHARD
 from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 
@@ -111,6 +112,34 @@ def test_a_recall_that_is_revoked_while_it_has_a_slot_releases_it(idle: LiveSyst
     bulk.join(idle.own_keys, batch, [], bounded=False)
     eventually(lambda: f"Discarding revoked task: memory.recall[{batch.id}]" in idle.logs(), "it is dropped")
     eventually(lambda: bulk.waiting(idle.own_keys)["batches"] == 0, "its slot is free")
+
+
+def test_an_accepted_batch_that_is_revoked_while_it_waits_is_not_stored(idle: LiveSystem) -> None:
+    idle.own_keys.zadd(bulk.RUNNING, {f"other {number}": time.time() + 75 for number in range(9)})
+    idle.start("worker")
+    with idle.client() as client:
+        task_id = client.accept("memory.store_many", {"facts": stones(450), "namespace": "default"})
+        eventually(lambda: bulk.waiting(idle.own_keys)["batches"] == 10, "the batch waits for a slot")
+        idle.revoke(task_id)
+        idle.own_keys.delete(bulk.RUNNING)
+        eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "it is dropped")
+        assert outbox.held(idle.own_keys, "default") == 0
+        state = client.state(task_id)
+        assert state is not None
+        assert state["state"] == "failed"
+    assert idle.rows("select count(*) from facts") == [(0,)]
+
+
+def test_a_batch_of_which_a_slice_is_revoked_ends_and_leaves_its_slot(idle: LiveSystem) -> None:
+    idle.start("worker")
+    idle.own_keys.set(bulk.ASKED, 1)  # while callers wait, each slice runs separately
+    task_id = str(uuid4())
+    idle.revoke(str(uuid5(UUID(task_id), "slice 1")))
+    sent = idle.send("memory.store_many", {"facts": stones(650), "namespace": "default"}, task_id)
+    with pytest.raises(TaskRevokedError):
+        sent.get()
+    eventually(lambda: bulk.waiting(idle.own_keys) == {"batches": 0, "bytes": 0}, "the lane is empty")
+    assert idle.rows("select count(*) from facts") == [(200,)]
 
 
 STATISTICS = "select most_common_vals::text::int[] from pg_stats where tablename = 'facts' and attname = 'namespace'"

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 import redis
 import server_process
+from celery.exceptions import TaskRevokedError
 from databases import RUN_OF_EACH_SHARD, WITHOUT_FSYNC
 from live_system import LiveSystem, eventually
 
@@ -21,7 +23,7 @@ from api.up import servers
 from workers.coordination import outbox, signals, touches
 from workers.coordination.touches import Waiting
 from workers.core.fidelity import FINGERPRINT, FULL
-from workers.errors import EbbError, InvalidInputError, UnavailableError
+from workers.errors import EbbError, InvalidInputError, TaskFailedError, UnavailableError
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.long]
 
@@ -372,6 +374,52 @@ def test_recently_accepted_writes_are_not_resent(live: LiveSystem, namespace: st
     assert waiting_in_outbox(live, task_id)
     assert live.facts(namespace) == []
     outbox.remove(live.own_keys, namespace, task_id)
+
+
+def test_an_accepted_write_that_is_revoked_before_it_begins_is_not_stored(live: LiveSystem, client: Client) -> None:
+    task_id = str(uuid4())
+    live.revoke(task_id)
+    client.accept("memory.store", {"text": "The violin is in the attic.", "namespace": client.namespace}, task_id)
+    eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+    live.settle()
+    assert live.facts(client.namespace) == []
+    state = client.state(task_id)
+    assert state is not None
+    assert state["state"] == "failed"
+    assert "It was revoked" in state["error"]
+
+
+def test_an_accepted_request_whose_successor_is_revoked_is_revoked(live: LiveSystem, namespace: str) -> None:
+    task_id, successor = str(uuid4()), str(uuid4())
+    given = {"entity": "Mira", "namespace": namespace}
+    outbox.put(live.own_keys, outbox.Entry(task_id, "memory.forget", given, time.time(), namespace=namespace))
+    live.revoke(successor)
+    live.send("memory.forget", given | {"asked_by": task_id}, successor)
+    with pytest.raises(TaskRevokedError):
+        live.control.AsyncResult(task_id).get()
+    assert not waiting_in_outbox(live, task_id)
+
+
+def test_a_caller_gets_the_error_that_its_task_was_revoked(live: LiveSystem, client: Client) -> None:
+    task_id = str(uuid4())
+    live.revoke(task_id)
+    with pytest.raises(TaskFailedError, match="It was revoked"):
+        client.call("memory.stats", {"namespace": client.namespace}, 30, task_id=task_id)
+
+
+def test_an_accepted_write_that_is_terminated_while_it_runs_is_not_begun_again(
+    live: LiveSystem, client: Client
+) -> None:
+    live.facts(client.namespace)
+    with psycopg.connect(live.database_url) as db:
+        db.execute("lock table facts in access exclusive mode")
+        given = {"text": "The violin is in the attic.", "namespace": client.namespace}
+        task_id = client.accept("memory.store", given)
+        eventually(lambda: any(one["id"] == task_id for one in live.active("memory.store")), "it runs")
+        live.revoke(task_id, terminate=True)
+        eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+    live.settle()
+    assert live.facts(client.namespace) == []
 
 
 def test_invalid_writes_do_not_stay_in_the_outbox(live: LiveSystem, namespace: str) -> None:

@@ -220,6 +220,12 @@ def find(redis: Redis, batch: str, place: int, count: int = 1) -> Slice | None:
     return Slice(_batch(batch, found), place, content, int(found["tries"]), len(contents))
 
 
+def find_batch(redis: Redis, batch: str) -> Batch | None:
+    """Return a batch of the lane, if it is there."""
+    found = _fields(redis, batch)
+    return None if found["task"] is None else _batch(batch, found)
+
+
 def find_unsliced(redis: Redis, batch: str) -> Slice | None:
     """Return a batch that has no slices and runs as a whole; None if it has slices or is done."""
     found = _fields(redis, batch, PARTS)

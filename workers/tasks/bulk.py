@@ -10,6 +10,7 @@ from uuid import uuid5
 
 from celery import Task
 from celery.signals import task_revoked
+from celery.worker import state
 from ebb import headers
 from ebb.contract.operation import Params, Timed
 from ebb.contract.values import Namespace
@@ -26,7 +27,7 @@ from workers.queues import LSN, SENT_AT
 from workers.tasks import callbacks
 from workers.tasks.decay import leave_answer_to_others
 from workers.tasks.operation import internal
-from workers.tasks.task import EbbTask, context, redis_needed, uuid_of, with_lsn
+from workers.tasks.task import EbbRequest, EbbTask, context, redis_needed, uuid_of, with_lsn
 
 SLICE = 200
 """Facts in a slice, which takes some tenths of a second."""
@@ -57,6 +58,7 @@ class OneSlice(Params):
     slices: Annotated[int, Field(ge=1, le=bulk.MOST_AT_ONCE)] = 1
 
 
+SLICE_TASK = "memory.slice"
 LANE = "ebb_lane"
 """Header of a task that holds a slot of the lane."""
 
@@ -70,8 +72,20 @@ class LaneTask(EbbTask):
         release_slot(self.request)
 
 
+class SliceRequest(EbbRequest):
+    """A request for a slice, which is revoked with its batch unless that has begun."""
+
+    def revoked(self) -> bool:
+        """Return whether the slice is not to be processed."""
+        if not self.kwargs.get("place") and self.kwargs.get("batch") in state.revoked:
+            state.revoked.add(self.id)
+        return bool(super().revoked())
+
+
 class SliceTask(EbbTask):
     """A task whose failure is the failure of its batch."""
+
+    Request = SliceRequest
 
     def on_failure(self, exc: Exception, _task_id: str, _args: Any, _kwargs: Any, _einfo: Any) -> None:
         """Answer the caller of the batch with the failure, and release the lane."""
@@ -83,7 +97,32 @@ class SliceTask(EbbTask):
 
 
 @task_revoked.connect
-def release_slot(request: Any, **_: Any) -> None:
+def end_revoked(request: Any, expired: bool = False, **_: Any) -> None:
+    """Drop what a revoked request was to do: its batch and slot, its accepted write, and the wait for its answer.
+
+    Of a request that has expired another delivery may have begun; only a slot is its own.
+    """
+    if expired and not request.get(LANE):
+        return
+    given = request.kwargs or {}
+    waits = given.get("batch" if request.task == SLICE_TASK else "asked_by")
+    own_id = waits or request.id
+    with suppress(RedisError):  # the slot's lease expires
+        batch = bulk.find_batch(context.redis, own_id)
+        if not expired:
+            held = batch and (batch.outbox or batch.namespace)
+            namespace = request.get(outbox.HEADER) or held or given.get("namespace", outbox.DEFAULT)
+            outbox.remove(context.redis, namespace, own_id)
+        if batch:
+            _give_up(batch)
+            send_slices()
+        if waits:
+            signals.drop_done(context.redis, waits)
+            callbacks.mark_as_revoked(context.redis, waits)
+    callbacks.drop(context.redis, own_id)
+
+
+def release_slot(request: Any) -> None:
     """Release the slot of a request, if it has one."""
     if request.get(LANE):
         callbacks.drop(context.redis, request.id)
@@ -148,7 +187,7 @@ def _first(task: Task, batch: Batch, slices: Sequence[list[Any]]) -> Slice | Non
         raise task.retry(exc=UnavailableError(explain(error)), countdown=1) from None
 
 
-@internal("memory.slice", OneSlice, base=SliceTask, ignore_result=True)
+@internal(SLICE_TASK, OneSlice, base=SliceTask, ignore_result=True)
 def slice_of_batch(self: Task, asked: OneSlice) -> None:
     """Process one slice of a batch; the last one answers the caller."""
     with redis_needed(self):
@@ -217,7 +256,7 @@ def send_slices(but: str = "") -> bulk.Claimed | None:
             elif not _send_whole(one.batch):
                 own_id = str(uuid5(uuid_of(one.batch), f"slice {one.place}"))
                 given = one._asdict()
-                app.send_task("memory.slice", headers=given.pop("trace"), kwargs=given, task_id=own_id)
+                app.send_task(SLICE_TASK, headers=given.pop("trace"), kwargs=given, task_id=own_id)
     return own
 
 

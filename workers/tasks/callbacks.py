@@ -73,6 +73,14 @@ def mark_as_failure(redis: Redis, task_id: str, error: Exception) -> None:
         drop(redis, task_id)
 
 
+def mark_as_revoked(redis: Redis, task_id: str) -> None:
+    """Answer another task that it was revoked, as Celery does; of what follows it only a chord fails."""
+    request = Context(kept := _take(redis, task_id), id=task_id)
+    app.backend.mark_as_revoked(task_id, "revoked", request)
+    if kept:
+        drop(redis, task_id)
+
+
 def drop(redis: Redis, task_id: str) -> None:
     """Delete what was recorded of a task."""
     with suppress(RedisError):  # it then expires
