@@ -39,6 +39,28 @@ FIRING = {
 }
 """For each rule series that make it fire, one value a minute."""
 
+FIRST, SECOND = 'instance="a:5556"', 'instance="b:5556"'
+OF_GROUPS = {
+    "EbbBeatDown": {
+        f"ebb_beat_timestamp_seconds{{{FIRST}}}": "0+60x200",
+        f"ebb_beat_timestamp_seconds{{{SECOND}}}": "0x200",
+    },
+    "EbbRedisFull": {
+        f"ebb_redis_memory_bytes{{{FIRST}}}": "100x200",
+        f"ebb_redis_memory_limit_bytes{{{FIRST}}}": "400x200",
+        f"ebb_redis_memory_bytes{{{SECOND}}}": "90x200",
+        f"ebb_redis_memory_limit_bytes{{{SECOND}}}": "100x200",
+    },
+    "EbbRecallSlow": {
+        f'ebb_recall_seconds_bucket{{arm="all",le="1",{FIRST}}}': "0+6000x200",
+        f'ebb_recall_seconds_bucket{{arm="all",le="+Inf",{FIRST}}}': "0+6000x200",
+        f'ebb_recall_seconds_bucket{{arm="all",le="1",{SECOND}}}': "0+1x200",
+        f'ebb_recall_seconds_bucket{{arm="all",le="5",{SECOND}}}': "0+60x200",
+        f'ebb_recall_seconds_bucket{{arm="all",le="+Inf",{SECOND}}}': "0+60x200",
+    },
+}
+"""The same with two groups of shards, each with an API: the second is at fault, and the first is well."""
+
 QUIET = {
     'up{job="ebb",instance="api:5556"}': "1x1700",
     'ebb_ok{part="database"}': "1x1700",
@@ -57,8 +79,10 @@ QUIET = {
     'ebb_task_failures_total{task="memory.store"}': "1x1700",
     'ebb_recall_seconds_bucket{arm="all",le="1"}': "0+60x1700",
     'ebb_recall_seconds_bucket{arm="all",le="+Inf"}': "0+60x1700",
-    "ebb_redis_memory_bytes": "90x1700",
-    "ebb_redis_memory_limit_bytes": "0x1700",
+    f"ebb_redis_memory_bytes{{{FIRST}}}": "90x1700",
+    f"ebb_redis_memory_limit_bytes{{{FIRST}}}": "0x1700",
+    f"ebb_redis_memory_bytes{{{SECOND}}}": "10x1700",
+    f"ebb_redis_memory_limit_bytes{{{SECOND}}}": "100x1700",
     "ebb_database_bytes": "2000000000+1000x1700",
 }
 
@@ -97,7 +121,7 @@ def case(series: dict[str, str], minutes: int, alerts: str, number: int) -> dict
 @pytest.mark.slow
 def test_each_rule_fires_on_what_it_is_about_and_none_on_a_quiet_system(tmp_path: Path) -> None:
     cases = [case(QUIET, DAY + 60, "", 0)]
-    for name, series in FIRING.items():
+    for name, series in [*FIRING.items(), *OF_GROUPS.items()]:
         minutes = DAY + 60 if name == "EbbDatabaseGrows" else 100
         cases.append(case(series, minutes, f',alertname="{name}"', 1))
     file = tmp_path / "alerts_test.yaml"
