@@ -367,13 +367,21 @@ def _outbox(url: str, memory: "Client") -> str:
 
 
 def _workers(settings: "Settings", memory: "Client") -> str:
-    lanes = {"recall", "store", "maintenance"}  # workers of other programs may share this Redis
-    answering = {name: own for name, queues in memory.workers().items() if (own := lanes & {*queues})}
     if others := _other_databases(settings, memory):
         raise UnavailableError(
             f"some use {' and '.join(others)}, and EBB_DATABASE_URL leads to another database: each stores in its own "
             "what it takes from Redis. Stop the workers that do not belong here, or correct the addresses."
         )
+    return _lanes(settings, memory)
+
+
+@_each_redis
+def _lanes(url: str, memory: "Client") -> str:
+    from api.client import Client
+
+    lanes = {"recall", "store", "maintenance"}  # workers of other programs may share this Redis
+    with Client(url, memory.namespace) as group:
+        answering = {name: own for name, queues in group.workers().items() if (own := lanes & {*queues})}
     if missing := lanes.difference(*answering.values()):
         raise UnavailableError(f"no worker serves {', '.join(sorted(missing))}; run `ebb up`, or start one.")
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"

@@ -140,6 +140,16 @@ def test_the_api_answers_for_the_group_whose_broker_runs(groups: list[Group]) ->
         assert len(first.ebb_json("list", "-n", "ann")["facts"]) == 2
 
 
+def test_doctor_asks_the_workers_of_each_group(groups: list[Group]) -> None:
+    LiveSystem.stop(groups[1])
+    for name in NAMES.values():
+        checked = groups[0].ebb("doctor", "-n", name, "--json")
+        (workers,) = [check for check in json.loads(checked.stdout)["checks"] if check["name"] == "workers"]
+        assert not workers["ok"]
+        assert "group 0: 1 answer" in workers["says"]
+        assert "group 1: no worker serves maintenance, recall, store" in workers["says"]
+
+
 def check_keys_of_commands(group: Group) -> None:
     """Create and revoke a key by commands while the Redis of the other group is away."""
     created = group.ebb("keys", "create", "-n", "zoe", "--json")
