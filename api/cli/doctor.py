@@ -19,6 +19,8 @@ from workers.errors import EbbError, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from redis import Redis
+
     from api.client import Client
     from workers.context import Context
     from workers.settings import Settings
@@ -249,7 +251,7 @@ def _connections(settings: "Settings") -> "Iterator[Connection]":
 def _check_embedders_of_workers(context: "Context") -> None:
     """Raise `UnavailableError` if workers started before another embedder was chosen."""
     with _answering():
-        given = _settings_of_workers(context.settings, context.seconds())
+        given = _settings_of_workers(context.settings)
     own = context.embedder.name
     names = {node: one.get("the embedder", own) for node, one in given.items()}
     if former := [f"{node} has {name}" for node, name in names.items() if name != own]:
@@ -259,15 +261,22 @@ def _check_embedders_of_workers(context: "Context") -> None:
         )
 
 
-def _settings_of_workers(settings: "Settings", now: float) -> dict[str, dict[str, Any]]:
+def _settings_of_workers(settings: "Settings") -> dict[str, dict[str, Any]]:
     from workers.coordination import signals
     from workers.coordination.redis import own_keys
 
     given: dict[str, dict[str, Any]] = {}
     for url in settings.broker_urls:
         with own_keys(url) as keys:
-            given |= signals.settings_of_workers(keys, now)
+            given |= signals.settings_of_workers(keys, _seconds(keys))
     return given
+
+
+def _seconds(redis: "Redis") -> float:
+    """Return epoch seconds by the clock of a Redis, which dates what is in it."""
+    from workers.coordination.redis import clock
+
+    return clock(redis).timestamp()
 
 
 def _check_pause(context: "Context", meanwhile: str, model: str = "embedder") -> None:
@@ -306,7 +315,7 @@ def _each_redis(check: "Callable[[str, Client], str]") -> "Callable[[Settings, C
 
 
 @_each_redis
-def _redis(url: str, memory: "Client") -> str:
+def _redis(url: str, _: "Client") -> str:
     from workers.coordination import signals
     from workers.coordination.redis import condition as condition_of
     from workers.coordination.redis import open_redis, own_keys
@@ -319,7 +328,7 @@ def _redis(url: str, memory: "Client") -> str:
         unserved = server.llen(DEFAULT_QUEUE)
         stray = f"{output.counted(unserved, 'task')} in {DEFAULT_QUEUE}, which no worker of Ebb serves: {ROUTE}"
         warned = [*condition.warnings(), *([stray] if unserved else [])]
-        ages = {queue: age_of(server, queue, memory.seconds()) for queue in QUEUES}
+        ages = {queue: age_of(server, queue, _seconds(server)) for queue in QUEUES}
         warned += [
             f"the first task in {queue} has waited for {age / 60:.0f} minutes, and those that expire are not done: "
             f"start more workers with `ebb worker --queues {queue}`, or wait for the end of long tasks"
@@ -350,13 +359,12 @@ def _answering() -> "Iterator[None]":
 
 
 @_each_redis
-def _outbox(url: str, memory: "Client") -> str:
+def _outbox(url: str, _: "Client") -> str:
     from workers.coordination import outbox
     from workers.coordination.redis import own_keys
 
-    now = memory.seconds()
     with _answering(), own_keys(url) as keys:
-        waiting = outbox.size(keys)
+        now, waiting = _seconds(keys), outbox.size(keys)
         late = sum(abs(now - entry.accepted_at) > LATE_SECONDS for entry in outbox.entries(keys))
     if late:
         raise UnavailableError(
@@ -367,7 +375,7 @@ def _outbox(url: str, memory: "Client") -> str:
 
 
 def _workers(settings: "Settings", memory: "Client") -> str:
-    if others := _other_databases(settings, memory):
+    if others := _other_databases(settings):
         raise UnavailableError(
             f"some use {' and '.join(others)}, and EBB_DATABASE_URL leads to another database: each stores in its own "
             "what it takes from Redis. Stop the workers that do not belong here, or correct the addresses."
@@ -387,12 +395,12 @@ def _lanes(url: str, memory: "Client") -> str:
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 
 
-def _settings(settings: "Settings", memory: "Client") -> str:
+def _settings(settings: "Settings", _: "Client") -> str:
     """Compare what running workers say of their settings; raise `UnavailableError` if they differ."""
     from workers.settings import differences
 
     with _answering():
-        given = _settings_of_workers(settings, memory.seconds())
+        given = _settings_of_workers(settings)
     if found := differences(given):
         raise UnavailableError(
             "\n".join(["workers differ, so what is stored, found and forgotten depends on chance:", *found])
@@ -402,15 +410,15 @@ def _settings(settings: "Settings", memory: "Client") -> str:
 
 
 @_each_redis
-def _beat(url: str, memory: "Client") -> str:
+def _beat(url: str, _: "Client") -> str:
     from workers.coordination import signals
     from workers.coordination.redis import own_keys
 
     with _answering(), own_keys(url) as keys:
-        sent_at = signals.beat_sent(keys)
+        now, sent_at = _seconds(keys), signals.beat_sent(keys)
     if sent_at is None:
         return "warning: no beat has sent a task to this Redis; one does within a minute after it has started"
-    quiet = memory.seconds() - sent_at
+    quiet = now - sent_at
     if quiet > SILENT_SECONDS:
         raise UnavailableError(
             f"it sent its last task {quiet / 60:.0f} minutes ago, so nothing fades, and nothing is cleaned: start "
@@ -419,8 +427,8 @@ def _beat(url: str, memory: "Client") -> str:
     return f"it sent its last task {max(quiet, 0.0):.0f} s ago"
 
 
-def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
-    """Return the databases that workers use other than this one, which is not compared while it is away."""
+def _other_databases(settings: "Settings") -> list[str]:
+    """Return the databases that workers use other than this one, as far as the servers answer."""
     from workers.coordination import signals  # psycopg is slow to load
     from workers.coordination.redis import own_keys
     from workers.storage import schema
@@ -428,8 +436,9 @@ def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
 
     found = set[str]()
     for url in settings.broker_urls:
-        with _answering(), own_keys(url) as keys:
-            found |= signals.databases_of_workers(keys, memory.seconds()).keys()
+        if not _silence_of_redis(url):
+            with _answering(), own_keys(url) as keys:
+                found |= signals.databases_of_workers(keys, _seconds(keys)).keys()
     try:
         _require(_silence_of_database(settings.database_url))
         with outside_pool(settings.database_url) as db:
@@ -439,11 +448,12 @@ def _other_databases(settings: "Settings", memory: "Client") -> list[str]:
         return []
 
 
-def _clock(settings: "Settings", memory: "Client") -> str:
-    """Compare the database's clock with those of Redis and of this machine.
+def _clock(settings: "Settings", _: "Client") -> str:
+    """Compare the database's clock with those of each Redis and of this machine.
 
     Raise `UnavailableError` if a gap waits for confirmation.
     """
+    from workers.coordination.redis import own_keys
     from workers.storage import limits, server
 
     waiting: list[str] = []
@@ -457,7 +467,11 @@ def _clock(settings: "Settings", memory: "Client") -> str:
             f"{shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
             "`ebb decay --force`; if not, set the clock of the database's machine right."
         )
-    return clocks(shown, {"Redis'": memory.seconds(), "this machine's": time.time()})
+    others = {}
+    for group, url in enumerate(settings.broker_urls):
+        with _answering(), own_keys(url) as keys:
+            others["Redis'" if len(settings.broker_urls) == 1 else f"Redis' of group {group}"] = _seconds(keys)
+    return clocks(shown, others | {"this machine's": time.time()})
 
 
 def clocks(shown: datetime, others: Mapping[str, float]) -> str:
@@ -500,7 +514,7 @@ CHECKS: dict[str, Callable[["Settings", "Client"], str]] = {
 OF_DATABASE = frozenset({"database", "schema", "embedder", "indexes", "clock", "held"})
 """Checks that need PostgreSQL."""
 
-OF_REDIS = frozenset({"workers", "settings", "embedder", "reranker", "LLM", "clock"})
+OF_REDIS = frozenset({"settings", "embedder", "reranker", "LLM", "clock"})
 """Checks that need the Redis of every group of shards."""
 
 NEEDED = ("database", "schema", "Redis", "workers")

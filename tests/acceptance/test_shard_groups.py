@@ -140,14 +140,25 @@ def test_the_api_answers_for_the_group_whose_broker_runs(groups: list[Group]) ->
         assert len(first.ebb_json("list", "-n", "ann")["facts"]) == 2
 
 
-def test_doctor_asks_the_workers_of_each_group(groups: list[Group]) -> None:
-    LiveSystem.stop(groups[1])
+def checked(group: Group, name: str) -> dict[str, str]:
+    """Return what `ebb doctor` says of each part that it has a fault in."""
+    found = json.loads(group.ebb_process("doctor", "-n", name, "--json").stdout)["checks"]
+    return {check["name"]: check["says"] for check in found if not check["ok"]}
+
+
+def test_doctor_says_what_is_wrong_in_which_group(groups: list[Group]) -> None:
+    first, second = groups
+    LiveSystem.stop(second)
     for name in NAMES.values():
-        checked = groups[0].ebb("doctor", "-n", name, "--json")
-        (workers,) = [check for check in json.loads(checked.stdout)["checks"] if check["name"] == "workers"]
-        assert not workers["ok"]
-        assert "group 0: 1 answer" in workers["says"]
-        assert "group 1: no worker serves maintenance, recall, store" in workers["says"]
+        workers = checked(first, name)["workers"]
+        assert "group 0: 1 answer" in workers
+        assert "group 1: no worker serves maintenance, recall, store" in workers
+    second.stop_broker()
+    for name in NAMES.values():
+        wrong = checked(first, name)
+        for part in ("Redis", "workers", "outbox"):
+            assert "group 0: Redis does not answer" not in wrong[part]
+            assert "group 1: Redis does not answer" in wrong[part]
 
 
 def check_keys_of_commands(group: Group) -> None:
