@@ -387,10 +387,15 @@ def _workers(settings: "Settings", memory: "Client") -> str:
 def _lanes(url: str, memory: "Client") -> str:
     from api.client import Client
 
-    lanes = {"recall", "store", "maintenance"}  # workers of other programs may share this Redis
     with Client(url, memory.namespace) as group:
-        answering = {name: own for name, queues in group.workers().items() if (own := lanes & {*queues})}
-    if missing := lanes.difference(*answering.values()):
+        return lanes(group.workers())
+
+
+def lanes(workers: Mapping[str, list[str]]) -> str:
+    """Return which workers (names with their queues) serve Ebb; raise `UnavailableError` if a queue has none."""
+    own = {"recall", "store", "maintenance"}  # workers of other programs may share this Redis
+    answering = {name: served for name, queues in workers.items() if (served := own & {*queues})}
+    if missing := own.difference(*answering.values()):
         raise UnavailableError(f"no worker serves {', '.join(sorted(missing))}; run `ebb up`, or start one.")
     return f"{len(answering)} answer: {', '.join(sorted(answering))}"
 

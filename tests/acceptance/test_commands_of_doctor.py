@@ -7,8 +7,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from databases import new_database
@@ -66,11 +64,9 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
     assert "Facts were not examined" in diagnosis.stdout
 
 
-def test_the_doctor_counts_no_workers_of_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_doctor_counts_no_workers_of_other_programs() -> None:
     found = {"celery@a": ["tutor"], "worker@a": ["recall", "store"], "maintenance@a": ["maintenance"]}
-    memory: Any = SimpleNamespace(workers=lambda: found)
-    monkeypatch.setattr(doctor, "_other_databases", lambda *_: [])
-    assert doctor._workers(memory, memory) == "2 answer: maintenance@a, worker@a"
+    assert doctor.lanes(found) == "2 answer: maintenance@a, worker@a"
 
 
 def test_a_long_command_says_that_it_waits_for_a_worker(idle: LiveSystem) -> None:
