@@ -197,12 +197,15 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     A database has one embedder, so this is not possible for a single namespace.
     """
+    from api.client import Client  # Celery is slow to load
     from workers.memory import embed
 
     context = on_database(home)
-    with client(home, None) as memory, output.bar("facts") as show:
+    with output.bar("facts") as show:
         total = embed.reset(context)
-        memory.send("memory.embed_pending", {})
+        for url in context.settings.broker_urls:  # workers embed the shards of their own group
+            with Client(url) as group:
+                group.send("memory.embed_pending", {})
         waiting, changed = total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
             time.sleep(0.2)

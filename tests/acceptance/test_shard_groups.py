@@ -107,6 +107,7 @@ def test_each_group_has_its_shards_messages_and_passes_and_goes_on_without_the_o
     assert [rows_of(first, shard, "decay_runs where work = 'decay'") for shard in range(SHARDS)] == [0, 1, 0, 1]
     eventually(lambda: passed(first), "the first group passes")
     assert [rows_of(first, shard, "decay_runs where work = 'decay'") for shard in range(SHARDS)] == [1, 1, 1, 1]
+    assert first.ebb_json("reembed")["waiting"] == 0
     said = [group.ebb("shards", "add").stdout for group in groups]
     assert ["EBB_SHARDS=" in one for one in said] == [False, True], said
 
