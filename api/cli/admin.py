@@ -112,9 +112,10 @@ def branch(
         raise typer.BadParameter("give --older, or --drop, or --list; --all goes with --list alone")
     if None not in (name, namespace):
         raise typer.BadParameter("give the namespace once: as NAME, or with -n")
-    refuse_both(everywhere, name or namespace)
+    namespace = name if namespace is None else namespace
+    refuse_both(everywhere, namespace)
     say: Callable[[dict[str, Any]], None]
-    with client(home, name or namespace) as memory:
+    with client(home, namespace) as memory:
         if show:
             answer, say = memory.perform(BRANCHES, {"everywhere": everywhere}), _list
         elif drop:

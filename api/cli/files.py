@@ -113,7 +113,11 @@ def export(
 
     refuse_both(everywhere, namespace)
     context = on_database(home)
-    name = None if everywhere else validation.namespace_name(namespace or context.settings.namespace)
+    name = (
+        None
+        if everywhere
+        else validation.namespace_name(context.settings.namespace if namespace is None else namespace)
+    )
     at = context.now() if now is None else validation.instant(now, "--now")
     file = None if file == Path("-") else file
     with contextlib.ExitStack() as stack:

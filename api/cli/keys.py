@@ -130,4 +130,4 @@ def _context(home: Path | None, namespace: str | None) -> tuple["Context", str]:
     from workers.validation import namespace_name
 
     context = on_database(home)
-    return context, namespace_name(namespace or context.settings.namespace)
+    return context, namespace_name(context.settings.namespace if namespace is None else namespace)

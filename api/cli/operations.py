@@ -67,7 +67,7 @@ def client(home: Path | None, namespace: str | None) -> "Client":
     from workers.validation import namespace_name
 
     settings = located(home)
-    name = namespace_name(namespace or settings.namespace)
+    name = namespace_name(settings.namespace if namespace is None else namespace)
     return Client(settings.broker_of(name), name)
 
 

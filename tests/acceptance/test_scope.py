@@ -157,6 +157,13 @@ def test_a_namespace_that_does_not_exist_has_no_work(live: LiveSystem, namespace
     assert (done.returncode, " ".join(done.stderr.split())) == (0, notice)
 
 
+@pytest.mark.parametrize("command", ["list", "forget --tag x --yes", "export -", "keys list", "branch --list"])
+def test_an_empty_name_does_not_mean_the_default_namespace(live: LiveSystem, command: str) -> None:
+    refused = live.ebb(*command.split(), "-n", "")
+    assert refused.returncode == 1
+    assert "namespace: is no name" in refused.stderr
+
+
 WITH_ALL = sorted(
     name
     for name, command in typer.main.get_group(command_line()).commands.items()
