@@ -25,7 +25,7 @@ from workers.celery import app
 from workers.coordination import bulk, outbox, signals, timings
 from workers.coordination.redis import RefusedError, explain
 from workers.decay import forget_limit
-from workers.errors import EbbError, EmbeddingError, SettingsError
+from workers.errors import EbbError, EmbeddingError, SettingsError, UnavailableError
 from workers.memory.embed import check_embedder
 from workers.queues import MAINTENANCE, RECALL, STORE
 from workers.settings import differences
@@ -55,6 +55,8 @@ def check_worker(**__: Any) -> None:
     """
     try:
         schema.verify_at(context.database_url, context.settings.shards)
+        with suppress(UnavailableError):  # what needs this address will say so
+            schema.verify_direct(context.database_url, context.direct_database_url)
         if context.replicas:
             replicas.verify(context.replicas)
         _refuse_other_databases()

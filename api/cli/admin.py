@@ -250,6 +250,8 @@ def migrate(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
 
     given = configured(home)
     url = given.direct_database_url or given.database_url or located(home).database_url
+    if given.database_url:
+        schema.verify_direct(given.database_url, url)
     done = schema.apply(url, output.progress, given.shards)
     had = schema.version_of(url)
     if as_json:
@@ -320,5 +322,8 @@ def move(
 
 def _context(home: Path | None) -> "Context":
     from workers.context import Context  # psycopg is slow to load
+    from workers.storage import schema
 
-    return Context(located(home))
+    settings = located(home)
+    schema.verify_direct(settings.database_url, settings.direct_database_url)
+    return Context(settings)

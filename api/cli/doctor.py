@@ -141,6 +141,7 @@ def _database(settings: "Settings", _: "Client") -> str:
 
     with outside_pool(settings.database_url) as db:
         schema.check(db)
+        schema.verify_direct(settings.database_url, settings.direct_database_url)
         schema.check_writable(db)
         server.try_write(db)
         shards.check(db, settings.shards)

@@ -58,6 +58,7 @@ def on_database(home: Path | None) -> "Context":
 
     settings = located(home)
     schema.verify_at(settings.database_url, settings.shards, schema.check)
+    schema.verify_direct(settings.database_url, settings.direct_database_url)
     return Context(settings)
 
 

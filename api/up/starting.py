@@ -194,6 +194,7 @@ def _start_servers(system: System, embedded: Sequence[str], settings: Settings, 
     own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
     report(f"Redis is ready{own_redis}")
     database_url = settings.direct_database_url or system.state.database_url
+    schema.verify_direct(system.state.database_url, database_url)
     schema.apply(database_url, report, settings.shards)
     report(f"The schema has {schema.described(schema.version_of(database_url))}")
 

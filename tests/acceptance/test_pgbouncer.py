@@ -66,6 +66,19 @@ def test_a_move_that_could_not_delete_old_rows_does_not_begin(database_url: str,
         assert db.execute("select name from namespaces").fetchall() == [("ann",)]
 
 
+@pytest.mark.parametrize(
+    "command", ["migrate", "reembed", "shards add", "shards move ann 0", "doctor --json", "worker"]
+)
+def test_a_direct_address_of_another_database_is_refused(
+    database_url: str, module_database: str, redis_url: str, port: int, tmp_path: Path, command: str
+) -> None:
+    settings = {"EBB_DIRECT_DATABASE_URL": module_database}
+    system = LiveSystem(pooled(database_url, port), redis_url, tmp_path, settings)
+    refused = system.ebb_process(*command.split())
+    assert refused.returncode == 1
+    assert "EBB_DIRECT_DATABASE_URL leads to" in refused.stdout + refused.stderr
+
+
 @pytest.fixture
 def system(database_url: str, redis_url: str, port: int, tmp_path: Path) -> Iterator[LiveSystem]:
     settings = {"EBB_DIRECT_DATABASE_URL": database_url, "EBB_ANN_THRESHOLD": "60"}

@@ -231,6 +231,23 @@ def verify_at(database_url: str, count: int = 1, check: Callable[[Connection], N
                 shards.check(db, count)
 
 
+def verify_direct(database_url: str, direct_url: str) -> None:
+    """Raise `SettingsError` if the address that passes by a pooler leads to another database."""
+    if direct_url in ("", database_url):
+        return
+    pooled, direct = map(_identity_at, (database_url, direct_url))
+    if pooled != direct:
+        raise SettingsError(
+            f"EBB_DIRECT_DATABASE_URL leads to {direct}, and EBB_DATABASE_URL to {pooled}: give two addresses of the "
+            "same database."
+        )
+
+
+def _identity_at(database_url: str) -> str:
+    with outside_pool(database_url) as db:
+        return identity(db) if migrations.number(db) else "a database without a schema of Ebb"
+
+
 def differences(db: Connection) -> list[str]:
     """Return the differences between the live catalogue and the expected one.
 
