@@ -183,6 +183,15 @@ def test_the_kept_fact_supersedes_the_other(memory: Memory) -> None:
     assert memory.value("select supersedes_id from facts where id = %s", old) == new
 
 
+def test_what_was_true_before_the_kept_fact_was_true_until_then(memory: Memory) -> None:
+    old = add(memory, PORTO)
+    new = add(memory, LISBON, at=9, source_date=day(5).isoformat())
+    keep(memory, new, old)
+    assert memory.rows("select superseded_at, valid_until from facts where id = %s", old) == [(day(10), day(5))]
+    assert memory.ids("Where does Ana live?", at=10, as_of=day(4)) == [old]
+    assert memory.ids("Where does Ana live?", at=10, as_of=day(6)) == [new]
+
+
 def test_keeping_again_changes_nothing_even_when_the_kept_was_superseded_since(memory: Memory) -> None:
     old, new = add(memory, PORTO), add(memory, LISBON)
     keep(memory, new, old)

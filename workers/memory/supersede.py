@@ -162,6 +162,8 @@ def _contradiction(pair: Pair) -> Contradiction:
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:
     """Resolve contradictions: one fact supersedes the others. Idempotent.
 
+    What was true before the kept fact became true was true until then, anything else until `now`.
+
     Raises:
         InvalidInputError: one of them does not exist, was superseded by another or forgotten, or restored after `now`;
             nothing was changed.
@@ -174,8 +176,13 @@ def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], no
             _check_live(one, states.get(one), namespace)
         for other, at in restored_later(context, db, tenant, open_, now).items():
             raise overtaken_error(other, "restored", at, now)
-        close_within(db, tenant, [Closed(other, now, now) for other in open_])
+        close_within(db, tenant, [Closed(other, now, _until(states[other], states[id_], now)) for other in open_])
         link_within(db, tenant, dict.fromkeys(open_, id_))
+
+
+def _until(superseded: Standing, kept: Standing, now: datetime) -> datetime:
+    """Return until when a fact was true that another one supersedes."""
+    return kept.valid_from if superseded.valid_from < kept.valid_from else now
 
 
 def accept(context: Context, namespace: str, one: UUID, two: UUID, now: datetime) -> None:

@@ -14,6 +14,7 @@ from workers.storage.connection import Connection, fetch_all, number
 # As to `+ 0`, see `server.OUTDATED`.
 STANDINGS = """
     select id, hash, forgotten_at, forgotten_reason as reason, superseded_at, superseded_by, supersedes_id,
+        valid_from,
         coalesce(
             has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s), false
         ) as over
@@ -131,6 +132,7 @@ class Standing:
     superseded_at: datetime | None
     superseded_by: UUID | None
     supersedes_id: UUID | None
+    valid_from: datetime
     over: bool
 
     @property
