@@ -100,7 +100,9 @@ LONGEST_STATEMENT = 200
 """Maximum number of characters of a text that is taken for a single statement."""
 
 SAYS_THE_PAST = re.compile(
-    r"\b(?:old|former\w*|previous\w*|original\w*|used to|earlier|at first|back then)\b", re.IGNORECASE
+    r"\b(?:(?<!(?: day|week|onth|year)s )(?<!(?: day|week|onth|year)[ -])old|former\w*|previous\w*|original\w*"
+    r"|used to|earlier|at first|back then)\b",
+    re.IGNORECASE,
 )
 
 MOST_OF_A_VALUE = 2
