@@ -77,6 +77,7 @@ def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
         ("The meeting is on Tuesday at 10", "The meeting was moved to Thursday at 14", "When is the meeting?"),
         ("Anna works at Pegel", "Anna left Pegel and now works at Brevo", "Where does Anna work?"),
         ("I live in Paris", "I moved to Berlin last month", "Where do I live?"),
+        ("My order is in Leipzig", "My order is in Erfurt", "Where is my order?"),
     ],
 )
 @pytest.mark.parametrize("others", [0, 20])

@@ -12,7 +12,8 @@ from workers.core import updates
     "question",
     [
         "How many sources are in my library?", "What is the deadline?", " When is the call?", "Tell me the door code.",
-        "door code", "current deadline of the audit", "Mira's employer",
+        "door code", "current deadline of the audit", "Mira's employer", "order number",
+        "What is in my order?",
     ],
 )  # fmt: skip
 def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
@@ -27,6 +28,9 @@ def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
         "How much did my score change?",
         "How many did I have before?",
         "Which came first?",
+        "In what order did I visit them?",
+        "Which did I visit, in order?",
+        "What is the order in which they came?",
     ],
 )
 def test_a_question_for_the_past_or_for_both_asks_for_no_present_value(question: str) -> None:

@@ -32,7 +32,8 @@ BEGINS_NO_KEYWORDS = re.compile(
 )
 ASKS_FOR_THE_PAST = re.compile(
     r"\b(?:used to|previous\w*|before|first|initial\w*|original\w*|earlier|formerly|history|over time|changed?"
-    r"|progress\w*|evolv\w*|back then|at first|at the beginning|both|difference|compare\w*|order)\b",
+    r"|progress\w*|evolv\w*|back then|at first|at the beginning|both|difference|compare\w*"
+    r"|in (?:(?:what|which|chronological) )?order(?! (?:to|for|that))|order (?:in which|of))\b",
     re.IGNORECASE,
 )
 SAYS_A_CHANGE = re.compile(
