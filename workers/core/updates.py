@@ -110,11 +110,11 @@ MOST_OF_A_VALUE = 2
 """Maximum number of words by which a statement differs from one with another value."""
 
 BOTH_MAY_HOLD = re.compile(
-    r"\b(?:like|love|enjoy|hate|dislike|want|need|know|speak|play|visit|buy|bought|read|watch|saw|seen|eat|ate|met|meet"
-    r"|own|tried|learn|stud(?:y|ied)|allergic)(?:s|d|ed|ing)?\b",
+    r"\b(?:like|love|enjoy|hate|dislike|want|need|know|speak|play|visit|buy|bought|read|watch|saw|seen|eat|ate|met"
+    r"|meet(?!ing)|(?:am|are|is|['\u2019](?:m|re|s)) meeting|own|tried|learn|stud(?:y|ied)|allergic)(?:s|d|ed|ing)?\b",
     re.IGNORECASE,
 )
-"""Words that may be said of several things at once: who likes tea may like coffee too."""
+"""Words that may be said of several things at once: who likes tea may like coffee too, but a meeting has one date."""
 
 ASKS_FOR_A_PLACE = re.compile(
     r"\b(?:liv(?:e|es|ed|ing)|resid\w+|home|house|flat|city|town|country|address|work\w*|job|employ\w*|company"
