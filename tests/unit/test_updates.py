@@ -51,7 +51,7 @@ def test_other_questions_ask_for_no_value(question: str) -> None:
         ("The user prefers dark mode", "The user prefers light mode"), ("My boss is Karl", "My new boss is Petra"),
         ("The code is 555-1234", "The code is 555-9876"), ("My son is 4 years old", "My son is 5 years old"),
         ("Ann has a 1-year-old boy", "Ann has a 2-year-old boy"),
-        ("The meeting is on Tuesday", "The meeting is on Friday"),
+        ("The meeting is on Tuesday", "The meeting is on Friday"), ("The password is tulip7", "The password is rose8"),
     ],
 )  # fmt: skip
 def test_a_statement_may_be_made_again_with_another_value(older: str, newer: str) -> None:

@@ -260,9 +260,9 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the informative words of a text, and its figures and names, in lower case."""
+    """Return the informative words of a text, and its names and words with figures, in lower case."""
     read = wording(SAYS_A_CHANGE.sub(" ", text))
-    values = read.names | frozenset(read.figures)
+    values = read.names.union(filter(FIGURE.search, read.words))
     return read.words - ENGLISH_STOP_WORDS - values, values
 
 
