@@ -78,6 +78,7 @@ def test_the_older_one_stays_above_where_the_past_or_no_value_is_asked_for(
         ("Anna works at Pegel", "Anna left Pegel and now works at Brevo", "Where does Anna work?"),
         ("I live in Paris", "I moved to Berlin last month", "Where do I live?"),
         ("My order is in Leipzig", "My order is in Erfurt", "Where is my order?"),
+        ("The review is on Monday at 10", "The review was moved to Tuesday at 10", "When is the review?"),
     ],
 )
 @pytest.mark.parametrize("others", [0, 20])

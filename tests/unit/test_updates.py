@@ -77,6 +77,21 @@ def test_other_statements_are_no_other_values(older: str, newer: str) -> None:
     assert not updates.has_another_value(newer, older)
 
 
+@pytest.mark.parametrize(
+    ("older", "newer", "is_other"),
+    [
+        ("The review is on Monday at 10", "The review was moved to Tuesday at 10", True),
+        ("My pass ends on 1 March", "My pass was extended to 1 September", True),
+        ("The review is on Mondays at 10", "The review of Monday at 10 was cancelled", False),
+        ("The review is on Monday at 10", f"The review was moved to Tuesday at 10. {'And so on. ' * 20}", False),
+    ],
+)
+def test_a_short_text_that_reports_a_change_may_state_the_same_figure_on_another_day(
+    older: str, newer: str, *, is_other: bool
+) -> None:
+    assert updates.outdates(newer, older) is is_other
+
+
 def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
     assert updates.outdates("Anna left Pegel and now works at Brevo", "Anna works at Pegel")
     assert not updates.outdates("Anna works at Brevo", "Anna works at Pegel")

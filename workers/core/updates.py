@@ -90,6 +90,11 @@ BEGINNING = re.compile(r"\b\w{3,4}")
 
 SENTENCE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 FIGURE = re.compile(r"\d(?:[\d,.:]*\d)?")
+DAY = re.compile(
+    r"\b(?:(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)(?=days?\b)|(?:January|February|March|April|May|June|July|August"
+    r"|September|October|November|December)\b)"
+)
+"""A weekday, without "day", or a month: the same figure with another one is another date."""
 
 SHARED = 0.3
 """Least share of the question's information that both statements must hold to be about the same subject."""
@@ -196,14 +201,16 @@ def are_short(*texts: str) -> bool:
 def outdates(newer: str, older: str) -> bool:
     """Return whether a text reports a change and states other figures than an older one.
 
-    If both are short, it may be another name instead, where the newer text has most of the older one's words.
+    If both are short, it may be another day instead, or another name where the newer text has most of the older one's
+    words.
     """
     if SAYS_A_CHANGE.search(newer) is None:
         return False
     figures = [set(FIGURE.findall(with_plain_digits(text))) for text in (newer, older)]
-    if all(figures):
-        return figures[0] != figures[1]
-    if not are_short(newer, older):
+    days = [set(DAY.findall(text)) for text in (newer, older)] if are_short(newer, older) else []
+    if any(all(stated) and stated[0] != stated[1] for stated in (figures, days) if stated):
+        return True
+    if all(figures) or not days:
         return False
     (said, values), (said_before, values_before) = map(_words_and_values, (newer, older))
     every_before = said_before | values_before
