@@ -203,6 +203,33 @@ def test_an_older_statement_that_is_said_again_is_not_outdated_any_more(invoices
     assert ids(invoices, RECOMMEND, min_relevance=0) == [older, newer]
 
 
+def test_a_question_about_the_past_does_not_make_what_it_finds_true_again(invoices: Memory) -> None:
+    older, newer = invoices.add(OPERA, **JANUARY), invoices.add(TIRED, **LATER)
+    invoices.touch(older, at=5)
+    assert ids(invoices, RECOMMEND, min_relevance=0) == [newer, older]
+
+
+def test_a_value_that_is_said_again_after_another_one_is_not_outdated_any_more(
+    memory: Memory, library: tuple[UUID, UUID]
+) -> None:
+    older, newer = library
+    for at, session, said in (5, "three", "2025-01-10"), (6, "four", "2025-01-25"):
+        assert ids(memory, ASKED) == [newer, older]  # what was said before the newer one changes nothing
+        memory.store({"text": LIBRARY, "session": session, "turn": 1, "source_date": said}, at=at)
+    assert ids(memory, ASKED) == [older, newer]
+    memory.store({"text": GROWN, "session": "five", "turn": 1, "source_date": "2025-01-28"}, at=8)
+    assert ids(memory, ASKED) == [newer, older]
+
+
+def test_of_two_values_of_a_key_the_one_that_was_stored_last_again_is_not_outdated(memory: Memory) -> None:
+    city = {"entity": "Tim", "key": "city"}
+    rome = {"text": "Tim lives in the city of Rome.", "value": "Rome", **city}
+    older, newer = memory.add(**rome), memory.add("Tim is in Oslo.", value="Oslo", at=1, **city)
+    assert ids(memory, "In which city does Tim live?") == [newer, older]
+    memory.store(rome, at=5)
+    assert ids(memory, "In which city does Tim live?") == [older, newer]
+
+
 def test_a_forgotten_statement_withdraws_nothing(invoices: Memory) -> None:
     older, newer = invoices.add(OPERA, **JANUARY), invoices.add(TIRED, **LATER)
     invoices.forget(newer, at=5)

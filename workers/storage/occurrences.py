@@ -1,6 +1,7 @@
 """Occurrences: the other sessions in which a fact was said."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, get_args
 from uuid import UUID
@@ -9,7 +10,7 @@ from ebb.contract.values import Role
 from psycopg.types.json import Jsonb
 
 from workers.storage.candidates import as_stored
-from workers.storage.connection import Connection
+from workers.storage.connection import Connection, fetch_all
 
 Occurrence: TypeAlias = tuple[UUID, UUID, str | int | None, int | None, str | None, datetime]
 """The fact, the id of the turn, its session if any, turn and role, and when it was said."""
@@ -68,6 +69,21 @@ OF = """
     limit %(most)s
 """
 
+REPEATED = """
+    select id, date_part('epoch', created_at) as created_at,
+        date_part('epoch', (
+            select max(at) from events
+            where events.namespace = facts.namespace and events.fact = facts.id and what = 'stored again'
+                and at <= %(until)s
+        )) as stored_again_at,
+        date_part('epoch', (
+            select max(said_at) from occurrences
+            where occurrences.namespace = facts.namespace and occurrences.fact = facts.id and said_at <= %(until)s
+        )) as said_at
+    from facts
+    where namespace = %(namespace)s and id = any(%(ids)s)
+"""
+
 # A fact that was also said outside any session stays too.
 STAYING = f"""
     select id from facts
@@ -116,6 +132,22 @@ def take_over(db: Connection, namespace: int, gone: Sequence[UUID], kept: Sequen
     """Copy the places where merged facts were said to the facts that they were merged into."""
     given = {"namespace": namespace, "gone": list(gone), "kept": list(kept)}
     add(db, namespace, db.execute(TAKEN_IN, given).fetchall())
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """When a fact was stored, last stored again, and last said in another session, if ever; in epoch seconds."""
+
+    id: UUID
+    created_at: float
+    stored_again_at: float | None
+    said_at: float | None
+
+
+def repeated(db: Connection, namespace: int, ids: Sequence[UUID], until: datetime) -> dict[UUID, Repeated]:
+    """Return when facts were stored and said for the last time until an instant."""
+    found = fetch_all(db, Repeated, REPEATED, {"namespace": namespace, "ids": list(ids), "until": until})
+    return {one.id: one for one in found}
 
 
 def add(db: Connection, namespace: int, said: Sequence[Occurrence]) -> None:

@@ -1,6 +1,6 @@
 """Updates: pairs of candidates where a newer statement makes an older one outdated."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from uuid import UUID
 
@@ -11,10 +11,11 @@ from workers.core.arrays import Bools, Floats, Ints
 from workers.core.relevance import Question
 from workers.memory.recall.question import Asked
 from workers.memory.recall.steps import Steps
-from workers.storage import facts, supersession
+from workers.storage import facts, occurrences, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
 from workers.storage.links import Update
+from workers.storage.occurrences import Repeated
 
 FIRST = 20
 """Number of the best candidates that are compared."""
@@ -43,8 +44,43 @@ def outdated_pairs(
     contradicting = _ask_contradicting(asked.db, asked.tenant.id, rows, first)
     by_words = _by_words(asked, known, rows, held, scores, first)
     yield
-    found = chain(contradicting(), _linked(rows, links), by_words)
-    return list(dict.fromkeys(found))  # several rules may find one pair
+    linked = _linked(rows, links)
+    found = dict.fromkeys(chain(contradicting(), by_words), 0.0) | linked  # several rules may find one pair
+    last_said = _last_said(asked, rows, found)
+    kept = [pair for pair, linked_at in found.items() if not _is_repeated_since(*pair, linked_at, rows, last_said)]
+    return _newest(kept, set(linked), rows["stated_at"])
+
+
+def _last_said(asked: Asked, rows: Candidates, pairs: Iterable[Pair]) -> dict[int, Repeated]:
+    """Return when the facts of pairs were last said, by their indexes."""
+    places = {UUID(bytes=rows["id"][place]): place for pair in pairs for place in pair}
+    if not places:
+        return {}
+    scope = asked.scope
+    until = min(scope.now, scope.as_of or scope.now, scope.known_as_of or scope.now)
+    found = occurrences.repeated(asked.db, asked.tenant.id, list(places), until)
+    return {places[id_]: one for id_, one in found.items()}
+
+
+def _is_repeated_since(
+    newer: int, older: int, linked_at: float, rows: Candidates, last_said: Mapping[int, Repeated]
+) -> bool:
+    """Return whether the older one of a pair was said again after the newer one, and stored again since their link."""
+    if not {newer, older} <= last_said.keys():
+        return False  # erased meanwhile
+    old, new = last_said[older], last_said[newer]
+    if old.said_at is not None and old.said_at <= max(float(rows["stated_at"][newer]), new.said_at or 0.0):
+        return False  # it was stored again later, but said again before
+    return (old.stored_again_at or 0.0) > max(new.created_at, new.stored_again_at or 0.0, linked_at + ROUNDING)
+
+
+def _newest(pairs: Sequence[Pair], linked: set[Pair], stated_at: Floats) -> list[Pair]:
+    """Return pairs without those that are linked with an older one besides the newest of them."""
+    found: dict[int, list[Pair]] = {}
+    for pair in sorted(linked.intersection(pairs), key=lambda pair: -stated_at[pair[0]]):
+        found.setdefault(pair[1], []).append(pair)
+    left_out = {pair for own in found.values() for pair in own[MOST_ABOVE:]}
+    return [pair for pair in pairs if pair not in left_out]
 
 
 def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> dict[int, str]:
@@ -76,17 +112,10 @@ def _in_order(found: Sequence[tuple[UUID, UUID]], places: dict[UUID, int], rows:
             yield newer, older
 
 
-def _linked(rows: Candidates, links: Sequence[Update]) -> list[Pair]:
-    """Return the newest pairs that are linked as updates, unless the older one was stated again since."""
+def _linked(rows: Candidates, links: Sequence[Update]) -> dict[Pair, float]:
+    """Return the pairs that are linked as updates, and when they were."""
     places = {id_: place for place, id_ in enumerate(rows["id"].tolist())}
-    pairs = [(places[one.newer], places[one.older], one.at) for one in links if {*one[:2]} <= places.keys()]
-    confirmed, stated_at = rows["confirmed_at"], rows["stated_at"]
-    found: dict[int, list[Pair]] = {}
-    for newer, older, linked_at in sorted(pairs, key=lambda pair: -stated_at[pair[0]]):
-        # one that was stored after the newer one was linked then
-        if confirmed[older] <= max(confirmed[newer], linked_at + ROUNDING):
-            found.setdefault(older, []).append((newer, older))
-    return [pair for own in found.values() for pair in own[:MOST_ABOVE]]
+    return {(places[one.newer], places[one.older]): one.at for one in links if {*one[:2]} <= places.keys()}
 
 
 def _by_words(asked: Asked, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints) -> list[Pair]:
