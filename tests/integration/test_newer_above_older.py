@@ -221,6 +221,18 @@ def test_a_value_that_is_said_again_after_another_one_is_not_outdated_any_more(
     assert ids(memory, ASKED) == [newer, older]
 
 
+def test_a_value_that_is_said_again_makes_the_one_between_outdated(memory: Memory) -> None:
+    def say(text: str, session: str, month: int) -> None:
+        memory.store({"text": text, "session": session, "turn": 0, "source_date": f"2024-{month:02}-01"}, at=month)
+
+    rome, oslo = "My city is now Rome.", "My city is Oslo."
+    for text, session, month in (rome, "a", 1), (oslo, "c", 3), (rome, "b", 2):
+        say(text, session, month)
+    assert [one.text for one in memory.ask("What is my city?", at=30).results] == [oslo, rome]
+    say(rome, "d", 4)
+    assert [one.text for one in memory.ask("What is my city?", at=30).results] == [rome, oslo]
+
+
 def test_of_two_values_of_a_key_the_one_that_was_stored_last_again_is_not_outdated(memory: Memory) -> None:
     city = {"entity": "Tim", "key": "city"}
     rome = {"text": "Tim lives in the city of Rome.", "value": "Rome", **city}

@@ -47,7 +47,7 @@ def outdated_pairs(
     linked = _linked(rows, links)
     found = dict.fromkeys(chain(contradicting(), by_words), 0.0) | linked  # several rules may find one pair
     last_said = _last_said(asked, rows, found)
-    kept = [pair for pair, linked_at in found.items() if not _is_repeated_since(*pair, linked_at, rows, last_said)]
+    kept = [pair for pair, linked_at in found.items() if _is_newer(*pair, linked_at, rows, last_said)]
     return _newest(kept, set(linked), rows["stated_at"])
 
 
@@ -60,6 +60,13 @@ def _last_said(asked: Asked, rows: Candidates, pairs: Iterable[Pair]) -> dict[in
     until = min(scope.now, scope.as_of or scope.now, scope.known_as_of or scope.now)
     found = occurrences.repeated(asked.db, asked.tenant.id, list(places), until)
     return {places[id_]: one for id_, one in found.items()}
+
+
+def _is_newer(one: int, two: int, linked_at: float, rows: Candidates, last_said: Mapping[int, Repeated]) -> bool:
+    """Return whether a fact was stated after another one, or again, and the other one not again since."""
+    if rows["stated_at"][one] < rows["stated_at"][two] and not linked_at:
+        return _is_repeated_since(two, one, 0.0, rows, last_said)
+    return not _is_repeated_since(one, two, linked_at, rows, last_said)
 
 
 def _is_repeated_since(
@@ -101,15 +108,15 @@ def _ask_contradicting(db: Connection, namespace: int, rows: Candidates, first: 
         return tuple
     places = {UUID(bytes=rows["id"][place]): place for place in named}
     sent = supersession.ask_contradicting(db, namespace, list(places))
-    return lambda: _in_order(sent(), places, rows)
+    return lambda: _in_both_orders(sent(), places, rows)
 
 
-def _in_order(found: Sequence[tuple[UUID, UUID]], places: dict[UUID, int], rows: Candidates) -> Iterator[Pair]:
-    """Yield pairs of a newer and an older one, without those that were stated at the same time."""
+def _in_both_orders(found: Sequence[tuple[UUID, UUID]], places: dict[UUID, int], rows: Candidates) -> Iterator[Pair]:
+    """Yield pairs in both orders, without those that were stated at the same time."""
     for one, two in found:
-        older, newer = sorted((places[one], places[two]), key=lambda place: float(rows["stated_at"][place]))
-        if rows["stated_at"][older] < rows["stated_at"][newer]:
-            yield newer, older
+        if rows["stated_at"][places[one]] != rows["stated_at"][places[two]]:
+            yield places[one], places[two]
+            yield places[two], places[one]
 
 
 def _linked(rows: Candidates, links: Sequence[Update]) -> dict[Pair, float]:
@@ -119,7 +126,7 @@ def _linked(rows: Candidates, links: Sequence[Update]) -> dict[Pair, float]:
 
 
 def _by_words(asked: Asked, known: Question, rows: Candidates, held: Bools, scores: Floats, first: Ints) -> list[Pair]:
-    """Return a pair for each newer statement that makes the best candidate outdated.
+    """Return a pair for each statement that makes the best candidate outdated if it is newer, or was said again since.
 
     It contains words of the question that the best one contains, unless it says that someone moved.
     """
@@ -130,14 +137,16 @@ def _by_words(asked: Asked, known: Question, rows: Candidates, held: Bools, scor
     there = rows[first]
     elsewhere = (there["session"] != rows["session"][best]) | (there["turn"] < 0)
     comparable = (there["role"] == rows["role"][best]) & np.isin(there["role"], ("", "user"))
-    later = (there["stated_at"] > rows["stated_at"][best]) & elsewhere & comparable
+    was_read = np.array([text is not None for text in there["text"]], np.bool_)
+    later = there["stated_at"] > rows["stated_at"][best]
+    perhaps_later = later | (was_read & (there["stated_at"] < rows["stated_at"][best]))  # it may have been said again
     alike = (
         (scores[first] >= updates.SHORT_NEARLY_AS_GOOD * scores[best])
         & (shared > 0)
         & (shared >= updates.SHARED * information.sum())
     )
-    was_read = np.array([text is not None for text in there["text"]], np.bool_)
-    compared = np.flatnonzero(later & (alike | (was_read & updates.asks_for_a_place(question))))
+    about = alike | (later & was_read & updates.asks_for_a_place(question))
+    compared = np.flatnonzero(perhaps_later & elsewhere & comparable & about)
     if not len(compared):
         return []
     newer = first[compared]
