@@ -221,9 +221,11 @@ def test_a_value_that_is_said_again_after_another_one_is_not_outdated_any_more(
     assert ids(memory, ASKED) == [newer, older]
 
 
-def test_a_value_that_is_said_again_makes_the_one_between_outdated(memory: Memory) -> None:
+@pytest.mark.parametrize("touch", [True, False])
+def test_a_value_that_is_said_again_makes_the_one_between_outdated(memory: Memory, *, touch: bool) -> None:
     def say(text: str, session: str, month: int) -> None:
-        memory.store({"text": text, "session": session, "turn": 0, "source_date": f"2024-{month:02}-01"}, at=month)
+        said = {"text": text, "session": session, "turn": 0, "source_date": f"2024-{month:02}-01"}
+        memory.store(said, at=month, touch=touch)
 
     rome, oslo = "My city is now Rome.", "My city is Oslo."
     for text, session, month in (rome, "a", 1), (oslo, "c", 3), (rome, "b", 2):

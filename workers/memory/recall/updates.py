@@ -72,12 +72,12 @@ def _is_newer(one: int, two: int, linked_at: float, rows: Candidates, last_said:
 def _is_repeated_since(
     newer: int, older: int, linked_at: float, rows: Candidates, last_said: Mapping[int, Repeated]
 ) -> bool:
-    """Return whether the older one of a pair was said again after the newer one, and stored again since their link."""
+    """Return whether the older one of a pair was said again after the newer one, or stored again since their link."""
     if not {newer, older} <= last_said.keys():
         return False  # erased meanwhile
     old, new = last_said[older], last_said[newer]
-    if old.said_at is not None and old.said_at <= max(float(rows["stated_at"][newer]), new.said_at or 0.0):
-        return False  # it was stored again later, but said again before
+    if old.said_at is not None:  # it may have been stored in any order
+        return old.said_at > max(float(rows["stated_at"][newer]), new.said_at or 0.0)
     return (old.stored_again_at or 0.0) > max(new.created_at, new.stored_again_at or 0.0, linked_at + ROUNDING)
 
 
