@@ -47,9 +47,9 @@ SHARED = (
     "consolidate_apply", "hygiene_schedule", "relation_half_life", "relation_minimum", "auto_link",
     "auto_link_min_score", "graph_in_recall", "graph_depth", "ranking", "rerank_model",
     "rerank_candidates", "notice_updates", "prefer_long_term", "importance_recency",
-    "context_tokens", "context_format", "context_order", "entity_lookup", "entities", "tokenizer", "structured_label",
-    "vector_label", "last_contexts_hours", "ending_notice_days", "max_recall_cost", "max_requests", "max_outbox_writes",
-    "max_outbox_bytes",
+    "context_tokens", "context_format", "context_dates", "context_order", "entity_lookup", "entities", "tokenizer",
+    "structured_label", "vector_label", "last_contexts_hours", "ending_notice_days", "max_recall_cost", "max_requests",
+    "max_outbox_writes", "max_outbox_bytes",
 )  # fmt: skip
 """Settings that decide what is stored, found, shown and forgotten; if workers differ, the result depends on chance."""
 
@@ -256,6 +256,7 @@ class Settings(BaseModel):
     # what an agent is shown
     context_tokens: int = Field(800, ge=1, le=1_000_000, description="most tokens that `ebb context` injects")
     context_format: Literal["full", "short", "minimal"] = Field("full", description="how an injected fact is written")
+    context_dates: bool = Field(default=False, description="a context shows on which day each fact was said")
     entity_lookup: bool = Field(default=True, description="a context has facts of the entities that a prompt names")
     entities: str = Field("", description="names looked up, with commas; empty: all that facts are about")
     context_order: Literal["rank", "stable"] = Field("rank", description="`stable`: oldest first, for prompt caches")

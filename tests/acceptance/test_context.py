@@ -71,6 +71,15 @@ def test_tags_are_normalised_in_queries_as_in_facts(client: Client) -> None:
     assert [fact["line"] for fact in shown] == ["The keel is oak."]
 
 
+def test_dates_are_shown_as_far_as_asked_for(live: LiveSystem, client: Client, namespace: str) -> None:
+    client.store("The keel is oak.", source_date="2026-03-12")
+    with_day = "(2026-03-12) The keel is oak."
+    shown = client.context("keel", dates=True, format="minimal", touch=False)["facts"]
+    assert [fact["line"] for fact in shown] == [with_day]
+    assert with_day not in client.context("keel", touch=False)["context"]
+    assert with_day in live.ebb("context", "keel", "--dates", "--namespace", namespace).stdout
+
+
 def test_a_message_that_comes_twice_is_touched_once(live: LiveSystem, client: Client, namespace: str) -> None:
     client.store("The keel of the boat is oak.")
     first, second = live.delivered("memory.context", {"query": "keel", "namespace": namespace}, 2)

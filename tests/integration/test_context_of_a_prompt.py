@@ -36,6 +36,16 @@ def test_what_meaning_alone_found_has_the_other_label(memory: Memory) -> None:
     assert "[fts/other] Grandmother" in inject_from(other, "upstairs").text
 
 
+def test_the_day_on_which_a_fact_was_said_stands_before_it_if_wanted(memory: Memory) -> None:
+    memory.store({"text": "Tom broke his arm two weeks ago.", "source_date": day(-300), "category": "health"})
+    memory.add("Tom has an arm in plaster.", at=0)
+    done = inject_from(memory, "What about Tom's arm?", at=1, shape=Shape(dates=True))
+    assert f"[sqlite/health] ({day(-300):%Y-%m-%d}) Tom broke his arm two weeks ago." in done.text
+    assert f"[sqlite] ({day(0):%Y-%m-%d}) Tom has an arm in plaster." in done.text
+    assert done.tokens == tokens.estimate(done.text)
+    assert "(" not in inject_from(memory, "What about Tom's arm?", at=1).text
+
+
 def test_nothing_that_fits_injects_nothing(memory: Memory) -> None:
     done = inject_from(memory, "dark mode?")
     assert (done.text, done.tokens, done.lines) == ("", 0, [])

@@ -14,9 +14,10 @@ from workers.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Format and order of the facts, and the maximum number of tokens, wrapper included."""
+    """Format, dates and order of the facts, and the maximum number of tokens, wrapper included."""
 
     form: Format = "full"
+    dates: bool = False
     most_tokens: int = 800
     stable: bool = False
     summary_threshold: int = 300
@@ -84,7 +85,9 @@ def _brief(fact: Result, shape: Shape, settings: Settings) -> Line:
 
 
 def _labelled(fact: Result, said: str, shape: Shape, settings: Settings) -> str:
-    """Return a line for what is said of a fact, with how it was found and its category."""
+    """Return a line for what is said of a fact, with how it was found, its category and perhaps the day."""
+    if shape.dates and fact.kind != "chunk":
+        said = f"({fact.source_date or fact.created_at:%Y-%m-%d}) {said}"
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label
     return injection.line(said, fact.category, label, shape.form)
 

@@ -372,6 +372,7 @@ def inject(self: RecallTask, asked: contract.Context) -> dict[str, Any]:
 def _shape(asked: contract.Context) -> injecting.Shape:
     return injecting.Shape(
         form=_chosen(asked.format, settings.context_format),
+        dates=_chosen(asked.dates, settings.context_dates),
         most_tokens=_chosen(asked.max_tokens, settings.context_tokens),
         stable=_chosen(asked.order, settings.context_order) == "stable",
         summary_threshold=_chosen(asked.summary_threshold, settings.summary_threshold),

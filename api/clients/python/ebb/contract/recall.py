@@ -157,6 +157,9 @@ class Context(Filters, Several, Timed):
     format: Literal["full", "short", "minimal"] | None = Field(
         default=None, description="`full`, `short` or `minimal` lines; else EBB_CONTEXT_FORMAT"
     )
+    dates: Flag | None = Field(
+        default=None, description="show the day on which each fact was said; else EBB_CONTEXT_DATES"
+    )
     order: Literal["rank", "stable"] | None = Field(
         default=None,
         description="`rank`: the best first; `stable`: as stored, for a prompt cache; else EBB_CONTEXT_ORDER",
