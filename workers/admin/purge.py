@@ -50,7 +50,7 @@ def purge(
     done = Counter[str]()
     sunk, batch = 1, Purged(1, [])
     while (sunk or batch.facts) and time.monotonic() < until:
-        # To find that there are none left takes long: tombstones that wait for the one are in the way of the other.
+        # Finding that none are left reads all tombstones that wait for the other step, so it is done once.
         sunk = sunk and demote_batch(context, now, namespace, in_gaps=in_gaps)
         batch = purge_batch(context, now, namespace, in_gaps=in_gaps) if batch.facts else batch
         did = {"purged": batch.facts, "sunk": sunk}

@@ -114,7 +114,9 @@ JOIN = """
 
 
 def join(redis: Redis, batch: Batch, slices: Sequence[Sequence[Any]], *, bounded: bool = True) -> bool:
-    """Append a batch to those of its namespace; return whether it is new. A known one stays where it is, if anywhere.
+    """Append a batch to those of its namespace; return whether it is new. A known one keeps its place.
+
+    If Redis has evicted the place of a known batch, it is appended again.
 
     Raises:
         BusyError: the namespace's batches exceed its limit in bytes; those of other namespaces do not count.

@@ -162,7 +162,7 @@ def _contradiction(pair: Pair) -> Contradiction:
 def keep(context: Context, namespace: str, id_: UUID, others: Sequence[UUID], now: datetime) -> None:
     """Resolve contradictions: one fact supersedes the others. Idempotent.
 
-    What was true before the kept fact became true was true until then, anything else until `now`.
+    A fact that began before the kept one was true until that began, any other until `now`.
 
     Raises:
         InvalidInputError: one of them does not exist, was superseded by another or forgotten, or restored after `now`;

@@ -65,8 +65,8 @@ FOLLOWING = """
     select id from facts where namespace = %(namespace)s and id > %(after)s order by id limit %(limit)s
 """
 
-# Identity and generated columns are set by PostgreSQL. Questions asked of a branch are none of those asked of the
-# original, whose instants are not shifted: the cool-down is shorter than any branch is older.
+# Identity and generated columns are set by PostgreSQL. Recent questions are not copied: their packed instants would not
+# be shifted, so that the cool-down would go on in a branch in which it is over.
 COLUMNS = """
     select attname, atttypid = 'timestamptz'::regtype from pg_attribute
     where attrelid = %(table)s::text::regclass and attnum > 0 and not attisdropped
