@@ -92,7 +92,7 @@ class Claimed(NamedTuple):
     trace: dict[str, str] | None = None
 
 
-# A Redis that evicts keys may have lost that a known batch waits or runs.
+# A Redis that evicts keys may have lost the list in which a known batch waits, or the mark that it runs.
 JOIN = """
     if redis.call('exists', KEYS[1]) == 1 then
         local next, parts = unpack(redis.call('hmget', KEYS[1], 'next', 'parts'))

@@ -190,7 +190,7 @@ def _named(row: Fact) -> UUID:
 
 
 def _earlier(rows: Sequence[Fact], new: Fact, embedded: Embedded) -> list[Fact]:
-    """Return the facts among these that resemble a later one of their batch, of equal ones the last."""
+    """Return the facts among these that resemble a later one of their batch; of equally similar ones the last."""
     alike = {row.id: _resemblance(row, new, embedded) for row in rows}
     found = [row for row in reversed(rows) if alike[row.id] >= LEAST_SIMILARITY]
     return heapq.nlargest(NEAREST, found, key=lambda row: alike[row.id])

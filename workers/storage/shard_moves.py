@@ -87,8 +87,8 @@ UPSERT = """
     {conflict}
 """
 
-# A live fact may have the hash that another one had before it was edited or ended. Of that one it is replaced by a hash
-# of no statement until its own new row is written.
+# A live fact may have the hash that another one had before it was edited or ended. The other one has a hash of
+# no statement until its own new row is written.
 RELEASE = """
     with live as materialized (
         select id, hash from json_populate_recordset(null::{schema}.{table}, %(rows)s::json)

@@ -82,7 +82,7 @@ def _is_repeated_since(
 
 
 def _newest(pairs: Sequence[Pair], linked: set[Pair], stated_at: Floats) -> list[Pair]:
-    """Return pairs without those that are linked with an older one besides the newest of them."""
+    """Return the pairs; of those that are linked with one older fact, only the newest `MOST_ABOVE`."""
     found: dict[int, list[Pair]] = {}
     for pair in sorted(linked.intersection(pairs), key=lambda pair: -stated_at[pair[0]]):
         found.setdefault(pair[1], []).append(pair)

@@ -27,7 +27,7 @@ FITTING = 30
 """Messages that fit into one answer, however large they are: it may have 32 MiB, and each of them 1 MiB there."""
 
 LONGEST_QUESTION = 8_000
-"""Characters of a text that is asked about; of a longer one they are its last."""
+"""Maximum characters of a question; of a longer text the last ones are asked."""
 
 
 @contextmanager
