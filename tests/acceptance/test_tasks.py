@@ -416,8 +416,12 @@ def test_an_accepted_write_that_is_terminated_while_it_runs_is_not_begun_again(
         given = {"text": "The violin is in the attic.", "namespace": client.namespace}
         task_id = client.accept("memory.store", given)
         eventually(lambda: any(one["id"] == task_id for one in live.active("memory.store")), "it runs")
+        waiting = "from pg_locks where not granted and relation = 'facts'::regclass"
+        eventually(lambda: db.execute(f"select pid {waiting}").fetchall(), "it waits for the table")
         live.revoke(task_id, terminate=True)
         eventually(lambda: not waiting_in_outbox(live, task_id), "the outbox is empty")
+        # What the ended process had sent would otherwise be committed as soon as the table is free.
+        db.execute(f"select pg_terminate_backend(pid) {waiting}")
     live.settle()
     assert live.facts(client.namespace) == []
 
