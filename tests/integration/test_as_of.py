@@ -318,6 +318,18 @@ def test_a_supersession_does_not_change_what_was_known_before_it(
     assert (shown, lives.looked_up(**asked)) == ({id_ for id_, _ in before[0]}, before[1])
 
 
+def test_a_superseded_fact_is_as_relevant_as_of_before_as_it_was_then(memory: Memory) -> None:
+    flat = memory.add("The flat costs 940 dollars a month.")
+
+    def relevance(at: float, **asked: Any) -> float | None:
+        (found,) = memory.ask("How much is the rent of the flat?", at=at, min_relevance=0, **asked).results
+        return found.relevance
+
+    then = relevance(1)
+    memory.store({"text": "The flat costs 1,020 dollars a month.", "supersedes": str(flat)}, at=2)
+    assert relevance(3, as_of=day(1)) == pytest.approx(then, abs=0.05)  # its vector is a signature since
+
+
 @pytest.mark.parametrize("what", ["forget", "supersede", "pass"])
 def test_what_was_gone_and_is_restored_was_not_known_in_between(memory: Memory, what: str) -> None:
     lives = Lives(memory)

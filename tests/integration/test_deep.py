@@ -470,20 +470,23 @@ def test_a_deep_fact_whose_use_comes_after_the_pass_that_forgot_it_is_known_sinc
     assert known == [[id_]] * 3
 
 
-def test_the_similarity_of_a_deep_fact_is_that_of_its_text(memory: Memory) -> None:
+def test_a_deep_fact_is_as_similar_and_relevant_as_it_was(memory: Memory) -> None:
     memory.store(
         *({"text": f"{TEXT} {more}", "decay_class": "session"} for more in ("", "Not under it.", "She said so."))
     )
     question = "Where is the key to the house?"
 
-    def similarities(at: float, *, deep: bool) -> dict[UUID, float]:
+    def fit(at: float, *, deep: bool) -> dict[UUID, list[float]]:
         found = memory.ask(question, at=at, deep=deep, explain=True, min_relevance=0).results
-        return {one.id: (one.explain or {})["similarity"] for one in found}
+        return {one.id: [(one.explain or {})["similarity"], one.relevance or 0.0] for one in found}
 
-    fresh = similarities(0, deep=False)
+    fresh = fit(0, deep=False)
     memory.decay(2)
     assert memory.demote(at=4) == 3
-    assert similarities(5, deep=True) == pytest.approx(fresh, abs=1e-3)
+    known = fit(5, deep=True)
+    assert known.keys() == fresh.keys()
+    for id_, then in fresh.items():
+        assert known[id_] == pytest.approx(then, abs=1e-3)
 
 
 def test_a_question_as_of_before_the_end_finds_facts_demoted_since(memory: Memory, sunk: UUID) -> None:

@@ -157,7 +157,7 @@ READ_AMONG = f"""
     select uuid_send(facts.id), coalesce(jsonb_hash_extended(session, 0), 0) as session, coalesce(role, '') as role,
         coalesce(decay_class, '') as decay_class, coalesce(folded(entity), '') as entity,
         left(text, {BEGINNING}) as beginning,
-        case when octet_length(text) <= {SHORT} and forgotten_at is null and superseded_at is null then text end,
+        case when octet_length(text) <= {SHORT} then text end,
         case when cardinality(%(stems)s::tsquery[]) > 0 and octet_length(text) <= {SHORT} then array(
             select search @@ stem from unnest(%(stems)s::tsquery[]) as stem
         ) end as stems,
@@ -329,9 +329,8 @@ NUMBERS: dict[str, type[Any]] = {
 
 `id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session.
 `pinned_until` is at most now, and minus infinity without a pin. `cosine` is NaN where there is no vector; `signature`
-has bytes where the vector is not full. `text` is that of a live fact of at most `SHORT` bytes. `stems` says for a text
-of at most as many bytes, of one passage, which of the stems asked for it contains. `left_out` names the rule that hides
-the fact.
+has bytes where the vector is not full. `text` is there up to `SHORT` bytes. `stems` says for a text of at most as many
+bytes, of one passage, which of the stems asked for it contains. `left_out` names the rule that hides the fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])

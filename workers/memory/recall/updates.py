@@ -11,7 +11,7 @@ from workers.core.arrays import Bools, Floats, Ints
 from workers.core.relevance import Question
 from workers.memory.recall.question import Asked
 from workers.memory.recall.steps import Steps
-from workers.storage import facts, occurrences, supersession
+from workers.storage import candidates, occurrences, supersession
 from workers.storage.candidates import Candidates
 from workers.storage.connection import Connection
 from workers.storage.links import Update
@@ -91,10 +91,10 @@ def _newest(pairs: Sequence[Pair], linked: set[Pair], stated_at: Floats) -> list
 
 
 def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> dict[int, str]:
-    """Return the texts of live candidates by index; those of others are empty."""
+    """Return the texts of candidates by index; those of erased ones are empty."""
     texts: dict[int, str | None] = dict(zip(places.tolist(), rows["text"][places].tolist(), strict=True))
-    unread = {place: UUID(bytes=rows["id"][place]) for place, text in texts.items() if text is None}
-    read = facts.texts(db, namespace, list(unread.values())) if unread else {}
+    unread = {place: rows["id"][place] for place, text in texts.items() if text is None}
+    read = candidates.texts_of(db, namespace, list(unread.values())) if unread else {}
     return {place: read.get(unread[place], "") if text is None else text for place, text in texts.items()}
 
 
