@@ -91,8 +91,10 @@ class SliceTask(EbbTask):
         """Answer the caller of the batch with the failure, and release the lane."""
         part: Slice | None = self.request.get("part")
         if part is not None:
-            _give_up(part.batch)
-            callbacks.mark_as_failure(context.redis, part.batch.id, exc)
+            try:  # before it is gone, as one that is gone without an answer counts as ended
+                callbacks.mark_as_failure(context.redis, part.batch.id, exc)
+            finally:
+                _give_up(part.batch)
         send_slices()
 
 
@@ -113,12 +115,12 @@ def end_revoked(request: Any, expired: bool = False, **_: Any) -> None:
             held = batch and (batch.outbox or batch.namespace)
             namespace = request.get(outbox.HEADER) or held or given.get("namespace", outbox.DEFAULT)
             outbox.remove(context.redis, namespace, own_id)
-        if batch:
-            _give_up(batch)
-            send_slices()
         if waits:
             signals.drop_done(context.redis, waits)
             callbacks.mark_as_revoked(context.redis, waits)
+        if batch:  # after its answer, as one that is gone without an answer counts as ended
+            _give_up(batch)
+            send_slices()
     callbacks.drop(context.redis, own_id)
 
 
