@@ -94,9 +94,9 @@ RELEASE = """
         select id, hash from json_populate_recordset(null::{schema}.{table}, %(rows)s::json)
         where forgotten_at is null and superseded_at is null
     )
-    update {schema}.{table} set hash = uuid_send(id)
-    where {where} and forgotten_at is null and superseded_at is null
-        and hash = any(array(select hash from live)) and (id, hash) not in (select id, hash from live)
+    update {schema}.{table} as mine set hash = uuid_send(id)
+    where {where} and forgotten_at is null and superseded_at is null and hash = any(array(select hash from live))
+        and not exists (select from live where live.id = mine.id and live.hash = mine.hash)
 """
 
 DELETE_CHANGED = """
