@@ -15,7 +15,7 @@ from databases import new_schema
 from live_system import LiveSystem, eventually
 from load import Load, stored, swept
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from workers.errors import SchemaError, UnavailableError
 from workers.storage import migrations, schema
@@ -39,6 +39,7 @@ OTHER_NODE = """
     limit 1
 """
 NODES = "select nodename, nodeport from pg_dist_node"
+SETTINGS_OF_A_ROLE = "select setconfig from pg_db_role_setting where setrole = %s::regrole"
 FIRST_ON_CITUS = Path(__file__).parents[1] / "integration" / "releases" / "0024.sql"
 """The first schema that could be distributed."""
 
@@ -71,6 +72,31 @@ def test_public_is_refused_and_another_schema_is_made() -> None:
         schema.verify_at(url)
         with connect(url) as db:
             assert len(db.execute(NODE).fetchall()) == 1
+
+
+@pytest.fixture
+def plain_role() -> Iterator[str]:
+    """A role that may make schemas, and is no superuser."""
+    name = f"plain_{uuid4().hex}"
+    role, database = sql.Identifier(name), sql.Identifier(str(conninfo_to_dict(CITUS_URL)["dbname"]))
+    with psycopg.connect(CITUS_URL, autocommit=True) as db:
+        db.execute(sql.SQL("create role {} login").format(role))
+        db.execute(sql.SQL("grant create on database {} to {}").format(database, role))
+        yield name
+        db.execute(sql.SQL("revoke create on database {} from {}").format(database, role))
+        db.execute(sql.SQL("drop role {}").format(role))
+
+
+def test_a_role_that_is_no_superuser_makes_the_schema(plain_role: str) -> None:
+    with new_schema(CITUS_URL) as url:
+        schema.apply(make_conninfo(url, user=plain_role))
+        with connect(make_conninfo(url, user=plain_role)) as db:
+            assert db.execute(NODE).fetchall()
+            nodes = db.execute(NODES).fetchall()
+        for host, port in nodes:
+            with connect(make_conninfo(CITUS_URL, user=plain_role, host=host, port=port)) as db:
+                (settings,) = db.execute(SETTINGS_OF_A_ROLE, [plain_role]).fetchone() or ([],)
+                assert {setting.partition("=")[0].lower() for setting in settings} == {*schema.ON_EVERY_NODE}
 
 
 def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:

@@ -69,7 +69,11 @@ ON_EVERY_NODE = {
     "citus.propagate_set_commands": "local",
     **{name: CONFIGURATION[name] for name in ("plan_cache_mode", *SEARCH, "jit", "timezone")},
 }
-SET_ON_EVERY_NODE = "alter role current_user in database {} set {} to {}"
+SET_ON_A_NODE = "alter role current_user in database {} set {} to {};"
+# A role that is no superuser may set what belongs to pgvector only in a session that has loaded it.
+ALL_ON_A_NODE = "begin perform '[1]'::{}.vector; set local citus.enable_ddl_propagation = off; {} end"
+DO_ON_EVERY_NODE = "select result from run_command_on_all_nodes(%(command)s) where not success limit 1"
+SCHEMA_OF_PGVECTOR = "select extnamespace::regnamespace::text from pg_extension where extname = 'vector'"
 SET_HERE = "select set_config(name, value, false) from json_each_text(%(settings)s) as given (name, value)"
 
 MOST_NAMED = 5
@@ -351,7 +355,7 @@ def _prepare_nodes(db: Connection, *, new: bool) -> None:
     """Set up the nodes of Citus, if it is installed; distribute a new schema, so that they know the objects in it.
 
     Raises:
-        SchemaError: the schema is `public`, which Citus does not place.
+        SchemaError: the schema is `public`, which Citus does not place, or a node refuses the settings.
     """
     schema = scalar(db, ON_CITUS)
     if schema is None or (schema == "public" and not new):
@@ -361,9 +365,15 @@ def _prepare_nodes(db: Connection, *, new: bool) -> None:
             "Citus does not place the schema `public`: name another at the end of EBB_DATABASE_URL, and it is made: "
             "?options=-csearch_path%3Debb%2Cpublic"
         )
-    for name, value in ON_EVERY_NODE.items():
-        own = sql.SQL(SET_ON_EVERY_NODE)
-        db.execute(own.format(sql.Identifier(db.info.dbname), sql.Identifier(name), sql.Literal(value)))
+    database = sql.Identifier(db.info.dbname)
+    settings = [
+        sql.SQL(SET_ON_A_NODE).format(database, sql.Identifier(name), sql.Literal(value))
+        for name, value in ON_EVERY_NODE.items()
+    ]
+    body = sql.SQL(ALL_ON_A_NODE).format(sql.SQL(scalar(db, SCHEMA_OF_PGVECTOR)), sql.SQL("").join(settings))
+    command = sql.SQL("do {}").format(body.as_string(db)).as_string(db)
+    if refused := scalar(db, DO_ON_EVERY_NODE, {"command": command}):
+        raise SchemaError(f"A node of Citus does not take the settings of Ebb's role: {refused.strip()}.")
     db.execute(SET_HERE, {"settings": Json(ON_EVERY_NODE)})
     if new:
         db.execute(DISTRIBUTE)
