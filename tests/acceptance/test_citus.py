@@ -39,6 +39,7 @@ OTHER_NODE = """
     limit 1
 """
 NODES = "select nodename, nodeport from pg_dist_node"
+WORKERS = "select nodename, nodeport from pg_dist_node where groupid > 0"
 SETTINGS_OF_A_ROLE = "select setconfig from pg_db_role_setting where setrole = %s::regrole"
 FIRST_ON_CITUS = Path(__file__).parents[1] / "integration" / "releases" / "0024.sql"
 """The first schema that could be distributed."""
@@ -97,6 +98,16 @@ def test_a_role_that_is_no_superuser_makes_the_schema(plain_role: str) -> None:
             with connect(make_conninfo(CITUS_URL, user=plain_role, host=host, port=port)) as db:
                 (settings,) = db.execute(SETTINGS_OF_A_ROLE, [plain_role]).fetchone() or ([],)
                 assert {setting.partition("=")[0].lower() for setting in settings} == {*schema.ON_EVERY_NODE}
+
+
+def test_a_schema_is_made_through_the_coordinator() -> None:
+    with new_schema(CITUS_URL) as url:
+        with connect(url) as db:
+            (host, port), *_ = db.execute(WORKERS).fetchall()
+        with pytest.raises(SchemaError, match="Only the coordinator of Citus makes schemas"):
+            schema.apply(make_conninfo(url, host=host, port=port))
+        schema.apply(url)
+        assert schema.apply(make_conninfo(url, host=host, port=port)) == []
 
 
 def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:

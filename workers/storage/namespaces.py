@@ -147,9 +147,14 @@ def is_on_citus(db: Connection) -> bool:
     return db.execute(ON_CITUS).fetchone() == (True,)
 
 
+def is_on_a_node(db: Connection) -> bool:
+    """Return whether the server is one of a Citus cluster, other than its coordinator."""
+    return is_on_citus(db) and db.execute(ON_A_NODE).fetchone() == (True,)
+
+
 def _add(db: Connection, name: str, shard: int) -> None:
     statement: LiteralString
-    if is_on_citus(db) and db.execute(ON_A_NODE).fetchone() == (True,):
+    if is_on_a_node(db):
         first = 2**30 + shard * shards.IDS_OF_A_SHARD
         given = {"first": first, "last": first + shards.IDS_OF_A_SHARD - 1}
         (next_id,) = db.execute(NEXT_ID, given).fetchone() or (0,)

@@ -14,7 +14,7 @@ from psycopg.errors import DuplicateFunction, DuplicateObject, DuplicateTable, I
 from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError, UnavailableError
-from workers.storage import migrations, routing, shards
+from workers.storage import migrations, namespaces, routing, shards
 from workers.storage.connection import CONFIGURATION, SEARCH, Connection, cause_of, number, outside_pool, scalar
 
 COMPATIBILITY = "select max(version) from schema_version"
@@ -125,6 +125,8 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
                 db.execute(sql.SQL("create schema {}").format(sql.Identifier(missing)))
         _check_usable(db)
         had = migrations.number(db)
+        if had < version():
+            _check_coordinator(db)
         if had == 0:
             _check_encoding(db)
             _check_locale(db)
@@ -348,6 +350,14 @@ def _check_usable(db: Connection) -> None:
         raise SchemaError(
             f"The database has no schema {missing}, the first of the search path, that the role {db.info.user!r} may "
             "use: run `ebb migrate`; if it is there, have its owner `grant usage on` it to the role."
+        )
+
+
+def _check_coordinator(db: Connection) -> None:
+    if namespaces.is_on_a_node(db):
+        raise SchemaError(
+            "Only the coordinator of Citus makes schemas and changes them: run `ebb migrate` with its address in "
+            "EBB_DATABASE_URL."
         )
 
 
