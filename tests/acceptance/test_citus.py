@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from workers.errors import SchemaError, UnavailableError
 from workers.storage import migrations, schema
-from workers.storage.connection import connect
+from workers.storage.connection import connect, scalar
 
 CITUS_URL = os.environ.get("EBB_TEST_CITUS_URL", "")
 
@@ -113,7 +113,7 @@ def test_a_schema_is_made_through_the_coordinator() -> None:
 def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:
     with new_schema(CITUS_URL) as url:
         with connect(url, autocommit=True) as db:
-            db.execute(sql.SQL("create schema {}").format(sql.Identifier(str(schema._missing_schema(db)))))
+            db.execute(sql.SQL("create schema {}").format(sql.Identifier(str(scalar(db, schema.MISSING_SCHEMA)))))
             schema._prepare_nodes(db, new=True)
             for statement in migrations.statements(FIRST_ON_CITUS.read_text()):
                 db.execute(statement.encode())
