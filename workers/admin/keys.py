@@ -168,25 +168,34 @@ def _publish_change(context: Context, done: str) -> None:
 
 @contextmanager
 def _all_grants(context: Context) -> Iterator[dict[bytes, Grant]]:
-    """Yield the grants by digest, while no other process publishes.
+    """Yield the grants by digest, while no other process publishes."""
+    with transaction(context.database_url) as locked:
+        api_keys.lock(locked)
+        grants, before = _grants(context), None
+        # each node of Citus has a snapshot of its own, so a move may be seen in part
+        while namespaces.is_on_citus(locked) and grants != before:
+            grants, before = _grants(context), grants
+        yield grants
+
+
+def _grants(context: Context) -> dict[bytes, Grant]:
+    """Return the grants by digest.
 
     What a move that was killed left on another shard than the directory's is not among them.
     """
     found: list[tuple[int, ApiKey]] = []
-    with transaction(context.database_url) as locked:
-        api_keys.lock(locked)
-        # one snapshot of all shards: a namespace that moves meanwhile is on one of them
-        with context.at(0), reading(context.database_url) as db:
-            for number in context.each_shard():
-                with on_shard_of(db, number):
-                    found += [(number, key) for key in api_keys.every(db)]
-            with on_shard_of(db, 0):
-                places = shards.directory(db, {key.namespace for _, key in found})
-        yield {
-            key.digest: _grant(key)
-            for number, key in found
-            if " " not in key.namespace and places.get(key.namespace, 0) == number
-        }
+    # one snapshot of all shards: a namespace that moves meanwhile is on one of them
+    with context.at(0), reading(context.database_url) as db:
+        for number in context.each_shard():
+            with on_shard_of(db, number):
+                found += [(number, key) for key in api_keys.every(db)]
+        with on_shard_of(db, 0):
+            places = shards.directory(db, {key.namespace for _, key in found})
+    return {
+        key.digest: _grant(key)
+        for number, key in found
+        if " " not in key.namespace and places.get(key.namespace, 0) == number
+    }
 
 
 def _copy(redis_url: str, grants: Mapping[bytes, Grant]) -> None:
