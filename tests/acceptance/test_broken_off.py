@@ -4,9 +4,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
+from databases import CITUS_URL
 from live_system import LiveSystem, eventually
 
-pytestmark = pytest.mark.acceptance
+pytestmark = [
+    pytest.mark.acceptance,
+    pytest.mark.skipif(bool(CITUS_URL), reason="Citus cannot rebuild the words of facts"),
+]
 
 WAITING = "where datname = current_database() and application_name = 'ebb' and wait_event_type = 'Lock'"
 

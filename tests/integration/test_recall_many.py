@@ -6,7 +6,7 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from ebb.contract.recall import Filters
-from memory import Memory, day
+from memory import ON_CITUS, Memory, day
 from relay import relayed
 
 from workers.context import QueryCache
@@ -77,6 +77,7 @@ def test_questions_of_any_kind_get_the_answers_that_each_gets_alone(
     assert sum(isinstance(one, NotFoundError) for one in together) == 2
 
 
+@pytest.mark.skipif(ON_CITUS, reason="the relay is for a server on a socket")
 def test_twenty_questions_take_far_fewer_trips_to_the_server_than_twenty_recalls(households: Memory) -> None:
     questions = [Question(f"Where is harbour {number} and the key?") for number in range(20)]
     with relayed(households.context.database_url) as (url, relay):

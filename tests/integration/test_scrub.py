@@ -71,7 +71,7 @@ def test_of_two_that_clean_at_once_one_cleans_and_if_it_is_killed_the_next_does(
     with connect(memory.context.direct_database_url, autocommit=True) as other:
         assert tombstones.claim_cleaning(other)
         assert not purge.clean(memory.context, day(1))
-        memory.rows("select pg_terminate_backend(%s, 60000)", other.info.backend_pid)
+        memory.rows("select pg_terminate_backend(%s::integer, 60000)", other.info.backend_pid)
     assert purge.clean(memory.context, day(1))
 
 
