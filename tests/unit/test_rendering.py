@@ -28,6 +28,19 @@ def test_a_share_is_said_to_be_nothing_only_where_it_is(value: float | None, sai
     assert share(value) == said
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("The spare key", "The spare key"),
+        ("The spare key hangs behind the clock", "The spare key hangs…"),
+        ("会议 在莱比锡的新图书馆二楼举行大约三个小时", "会议 在莱比锡的新图书馆二楼举行大约三…"),
+        ("A" * 30, "A" * 19 + "…"),
+    ],
+)
+def test_a_long_text_is_shortened_also_where_it_has_hardly_any_spaces(text: str, shown: str) -> None:
+    assert TEMPLATES.from_string("{{ text | shortened(20) }}").render(text=text) == shown
+
+
 @pytest.mark.parametrize("name", ["content_salience", "since", "times", "until", "some_thing"])
 @pytest.mark.parametrize("value", ["infinity", "<b>", 10**308, [1], {"a": 1}, True, None])
 def test_a_detail_of_an_imported_history_may_be_anything(name: str, value: object) -> None:

@@ -9,9 +9,8 @@ from urllib.parse import urlencode
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import page, router, shortened
 from api.http.dashboard.visitors import Reading
-from workers.core.text import beginning
 
 if TYPE_CHECKING:
     from api.http.dashboard.drawing import Point
@@ -72,7 +71,7 @@ def _graph(edges: Sequence[Mapping[str, Any]], entity: str) -> dict[str, Any] | 
         return None
     numbers = dict(zip(names, count(), strict=False))
     ends = [(numbers[one["from"].lower()], numbers[one["to"].lower()]) for one in edges]
-    shown = [name if len(name) <= LONGEST else f"{beginning(name, LONGEST - 1)}…" for name in names.values()]
+    shown = [shortened(name, LONGEST) for name in names.values()]
     places = drawing.arranged(shown, ends, [one["weight"] for one in edges])
     met = Counter(chain.from_iterable(ends))
     circles = [

@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from api.http.problems import headers_of, title_of, until_stopped, without_addresses
+from workers.core.text import beginning
 from workers.errors import EbbError, InvalidInputError, UnavailableError
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -90,6 +91,14 @@ def when(value: Any) -> Markup:
     return Markup('<time datetime="{}">{}</time>').format(at.isoformat(), f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC")
 
 
+def shortened(text: str, most: int) -> str:
+    """Return a text of at most `most` characters; a longer one is cut, between words if its language has spaces."""
+    if len(text) <= most:
+        return text
+    words = beginning(text, most).rpartition(" ")[0]
+    return f"{words if len(words) > most / 2 else beginning(text, most - 1)}…"
+
+
 def with_code(text: str) -> Markup:
     """Return text whose parts between backticks are shown as code."""
     return Markup(CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 - the text is escaped
@@ -129,7 +138,7 @@ def detail(value: Any, name: str) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-FILTERS = (with_code, number, share, milliseconds, span, elapsed, when, ago, detail)
+FILTERS = (shortened, with_code, number, share, milliseconds, span, elapsed, when, ago, detail)
 
 log = logging.getLogger(__name__)
 
