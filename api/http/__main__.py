@@ -9,7 +9,7 @@ gc.disable()  # while modules are loaded, which create many objects and little g
 import uvicorn
 
 from api.http.door import Door
-from api.http.limits import PatientProtocol
+from api.http.limits import LONGEST_HEAD, PatientProtocol
 from workers import GARBAGE_THRESHOLD, logs
 from workers.errors import EbbError
 from workers.settings import Settings
@@ -34,6 +34,7 @@ def main() -> None:
         host=settings.host,
         port=settings.port,
         http=PatientProtocol,
+        h11_max_incomplete_event_size=LONGEST_HEAD,
         ws="none",
         log_config=None,
         access_log=False,

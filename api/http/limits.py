@@ -24,6 +24,9 @@ from workers.settings import Settings
 HEAD_SECONDS = 10.0
 """Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
+LONGEST_HEAD = 65_536
+"""Bytes of the head of a request: as many ids as a list takes, or a long name and a cursor, are in its address."""
+
 READ_SECONDS = 60.0
 """Seconds in which a client must read some of what waits for it."""
 
@@ -46,7 +49,8 @@ def _closing(status: int, detail: str) -> bytes:
 LATE = _closing(HTTPStatus.REQUEST_TIMEOUT, "The head of the request came too slowly; send it at once.")
 INVALID = _closing(
     HTTPStatus.BAD_REQUEST,
-    "This is no HTTP/1.1 request: its head has more than 16 KiB or an invalid line, or its body is not as it says.",
+    f"This is no HTTP/1.1 request: its head has more than {LONGEST_HEAD >> 10} KiB or an invalid line, or its body is "
+    "not as it says.",
 )
 
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import httpx2
 import pytest
 from ebb.contract.facts import STORE_MANY
 from ebb.contract.faults import MOST_FAULTS
+from ebb.contract.values import MOST_RESULTS
 from live_api import make_key, serving
 from live_system import LiveSystem, eventually
 
@@ -101,6 +103,17 @@ def test_a_body_with_two_lengths_is_refused_and_hides_no_further_request(served:
         answered = b"".join(iter(lambda: client.recv(65_536), b""))
     assert answered.startswith(b"HTTP/1.1 400 ")
     assert answered.count(b"HTTP/1.1 ") == 1
+
+
+def test_the_ids_of_a_full_list_may_arrive_in_any_pieces(live: LiveSystem, served: httpx2.Client) -> None:
+    ((name, key),) = make_key(live, "bodies").items()
+    ids = "&".join(f"ids={uuid4()}" for _ in range(MOST_RESULTS))
+    head = f"GET /memory/facts?{ids} HTTP/1.1\r\nHost: 127.0.0.1\r\n{name}: {key}\r\n\r\n".encode()
+    with _connect(served) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start in range(0, len(head), 1_000):
+            connection.sendall(head[start : start + 1_000])
+        assert connection.recv(64).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Client) -> None:
