@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from html import unescape
 from urllib.parse import urlencode
 
 import httpx2
@@ -292,6 +293,26 @@ def test_what_is_live_is_said_to_be_in_however_many_contexts(
             given = contexts.ShownContext(now, "memory.recall", "Who has tea?", some)
             contexts.note(redis, memory.namespace, given, 1)
     assert (shown(url, key).count("has tea.</a>"), "not live any more" in shown(url, key)) == (1_050, False)
+
+
+def test_facts_that_are_too_large_for_one_answer_are_shown_in_parts(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    ids = [one["id"] for one in memory.store_many([f"Guest {one} has tea." for one in range(40)])["results"]]
+    filler = "update facts set metadata = jsonb_build_object('plan', repeat('x', 1000000)) where id = any(%s::uuid[])"
+    live.rows(f"{filler} returning 1", [ids])
+    with own_keys(live.redis_url) as redis:
+        contexts.note(redis, memory.namespace, contexts.ShownContext(memory.seconds(), "memory.recall", "Tea?", ids), 1)
+    assert shown(url, key).count("has tea.</a>") == len(ids)
+    path, seen_facts, pages = "/dashboard/facts", list[str](), 0
+    while path:
+        text = httpx2.get(f"{url}{path}", headers={"x-api-key": key}, timeout=None).text
+        seen_facts += re.findall(r"Guest \d+ has tea\.(?=</a>)", text)
+        following = re.search(r'href="([^"]+)" rel="next"', text)
+        path, pages = unescape(following[1]) if following else "", pages + 1
+    assert (len(seen_facts), len(set(seen_facts)), pages > 1) == (len(ids), len(ids), True)
+    found = httpx2.get(f"{url}/dashboard/facts?query=tea", headers={"x-api-key": key}, timeout=None).text
+    assert found.count("has tea.</a>") == len(ids)
 
 
 def test_a_page_behind_the_last_one_leads_to_the_newest(url: str, key: str, live: LiveSystem, memory: Client) -> None:

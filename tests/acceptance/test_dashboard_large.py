@@ -112,6 +112,6 @@ def test_all_facts_are_reached_page_by_page_by_the_keyboard(
         for _ in range(4):
             seen |= set(tab.locator(".facts a").evaluate_all("links => links.map(link => link.pathname)"))
             tab.get_by_role("link", name="Earlier").press("Enter")
-            tab.wait_for_url("**before=**")
+            tab.wait_for_url("**cursor=**")
             tab.wait_for_load_state()
         assert len(seen) >= 150

@@ -11,6 +11,7 @@ from ebb.contract.values import LONGEST_FIELD, LONGEST_TAG, LONGEST_VALUE, MOST_
 from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
+from api.http import listings
 from api.http.dashboard.rendering import page, router
 from api.http.dashboard.visitors import Reading
 from api.http.dispatch import Session
@@ -25,19 +26,18 @@ FILTERS = ("tag", "category", "entity", "session", "source", "role", "tier")
 
 @routes.get("/dashboard/facts")
 def facts(
-    request: Request, memory: Reading, before: UUID | None = None, query: Annotated[str, Query(max_length=8_000)] = ""
+    request: Request, memory: Reading, cursor: str = "", query: Annotated[str, Query(max_length=8_000)] = ""
 ) -> HTMLResponse:
     """Show a page of live facts that match the filters or a query; this does not count as use."""
     asked = {name: request.query_params.get(name, "").strip() for name in FILTERS} | {"query": query.strip()}
     given = {name: value for name, value in asked.items() if value}
     if asked["query"]:
         ids = [one["id"] for one in memory.recall(limit=ROWS, touch=False, min_relevance=0, **given)["results"]]
-        shown = memory.facts(ids=ids)["facts"] if ids else []
-        return page(request, "facts.html", facts=shown, next=None, later=None, asked=asked, given=given)
-    found = memory.facts(ROWS + 1, before=None if before is None else str(before), **given)["facts"]
-    shown = found[:ROWS]
-    next_ = shown[-1]["id"] if len(found) > ROWS else None
-    return page(request, "facts.html", facts=shown, next=next_, later=before, asked=asked, given=given)
+        shown: dict[str, Any] = {"facts": list(listings.each(memory, ids)), "next": None}
+    else:
+        shown = listings.page(memory, ROWS, **given, **({"cursor": cursor} if cursor else {}))
+    following = {"next": shown["next"], "later": bool(cursor)}
+    return page(request, "facts.html", facts=shown["facts"], **following, asked=asked, given=given)
 
 
 @routes.get("/dashboard/timeline")
@@ -62,7 +62,7 @@ NEWEST = 200
 
 def _properties(memory: Session, entity: str) -> list[dict[str, str]]:
     """Return the distinct properties of the newest facts, or of the newest facts of an entity, in order."""
-    newest = memory.facts(NEWEST, **({"entity": entity} if entity else {}))["facts"]
+    newest = listings.page(memory, NEWEST, **({"entity": entity} if entity else {}))["facts"]
     named = {(one["entity"], one["key"]) for one in newest if one["entity"] and one["key"]}
     return [{"entity": entity, "key": key} for entity, key in sorted(named)]
 

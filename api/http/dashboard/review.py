@@ -11,13 +11,14 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from ebb.contract.facts import EDIT
-from ebb.contract.values import MOST_RESULTS, Reason
+from ebb.contract.values import Reason
 from fastapi import Depends, Form, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import TypeAdapter, ValidationError
 
+from api.http import listings
 from api.http.dashboard.facts import fact_page
-from api.http.dashboard.rendering import page, router, typed_share
+from api.http.dashboard.rendering import page, router, shortened, typed_share
 from api.http.dashboard.visitors import FORM, Reading, Writing, check_token, here
 from api.http.dispatch import Session
 from api.http.door import door_of, reaching_redis
@@ -28,6 +29,9 @@ from workers.errors import InvalidInputError, NotFoundError
 routes = router()
 
 ROWS = 50
+BEGINNING = 200
+"""Characters of a fact that are shown of it among the last contexts."""
+
 REASONS = get_args(Reason)
 SHOWN = TypeAdapter(dict[str, str])
 REMOVABLE = frozenset({"category", "entity", "key", "value", "valid_until"})
@@ -62,8 +66,7 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
         since = memory.seconds() - timedelta(hours=door.settings.last_contexts_hours).total_seconds()
         found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))
-    parts = [ids[start : start + MOST_RESULTS] for start in range(0, len(ids), MOST_RESULTS)]
-    texts = {one["id"]: one["text"] for part in parts for one in memory.facts(ids=part)["facts"]}
+    texts = {one["id"]: shortened(one["text"], BEGINNING) for one in listings.each(memory, ids)}
     return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
 
 
