@@ -1,4 +1,4 @@
-"""Facts for pages that show a little of each, of which so many are read at once as one answer may have."""
+"""Facts of which little is used, a beginning or the id: as many are read at once as one answer may have."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

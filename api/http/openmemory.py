@@ -14,6 +14,7 @@ from ebb.contract.reports import FACT
 from fastapi import APIRouter, Depends, Path, Query, Request
 
 from api.contrib.foreign import namespace_of, user_of
+from api.http import listings
 from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
@@ -221,7 +222,7 @@ def forget_user(mine: Mine, user_id: Of) -> dict[str, Any]:
     """Forget all memories of a user; they can be restored until they are purged."""
     memory, deleted = mine.of(user_id, "write"), 0
     last: str | None = None
-    while ids := [fact["id"] for fact in memory.facts(PAGE, before=last)["facts"]]:
+    while ids := [fact["id"] for fact in listings.page(memory, PAGE, before=last)["facts"]]:
         outcomes, last = memory.forget(ids)["results"], ids[-1]
         deleted += sum(one.get("action") == "forgotten" for one in outcomes)
     return {"ok": True, "deleted": deleted}

@@ -239,6 +239,15 @@ def test_all_memories_of_a_user_can_be_deleted_and_of_no_other(api: httpx2.Clien
     assert [one["id"] for one in api.get(f"/users/{other}/memories").json()["items"]] == [kept]
 
 
+def test_memories_that_are_too_large_for_one_answer_can_be_deleted(
+    live: LiveSystem, api: httpx2.Client, user: str
+) -> None:
+    ids = [added(api, f"Guest {number} has tea.", user).partition(openmemory.MARK)[0] for number in range(40)]
+    filler = "update facts set metadata = jsonb_build_object('plan', repeat('x', 1000000)) where id = any(%s::uuid[])"
+    live.rows(f"{filler} returning 1", [ids])
+    assert api.delete(f"/users/{user}/memories").json() == {"ok": True, "deleted": 40}
+
+
 def test_a_path_without_a_user_is_not_of_the_callers_own_memory(api: httpx2.Client) -> None:
     own = posted(api, "/memory/add", {"content": "Mira rows at the weekend"})["id"]
     for route in ("DELETE memories", "GET memories", "GET summary", "POST summary/regenerate"):
