@@ -293,6 +293,7 @@ def test_what_is_live_is_said_to_be_in_however_many_contexts(
             given = contexts.ShownContext(now, "memory.recall", "Who has tea?", some)
             contexts.note(redis, memory.namespace, given, 1)
     assert (shown(url, key).count("has tea.</a>"), "not live any more" in shown(url, key)) == (1_050, False)
+    assert shown(url, key).count("50 or more facts</p>") == len(ids) / contexts.MOST_FACTS
 
 
 def test_facts_that_are_too_large_for_one_answer_are_shown_in_parts(

@@ -67,7 +67,8 @@ def last_contexts(request: Request, memory: Reading) -> HTMLResponse:
         found = contexts.latest(door.of(memory.namespace).redis, memory.namespace, since)
     ids = list(dict.fromkeys(id_ for one in found for id_ in one.ids))
     texts = {one["id"]: shortened(one["text"], BEGINNING) for one in listings.each(memory, ids)}
-    return page(request, "contexts.html", found=found, texts=texts, hours=door.settings.last_contexts_hours)
+    shown: dict[str, Any] = {"found": found, "texts": texts, "most": contexts.MOST_FACTS}
+    return page(request, "contexts.html", **shown, hours=door.settings.last_contexts_hours)
 
 
 Text = Annotated[str, Form()]
