@@ -282,6 +282,35 @@ def test_parts_of_another_namespace_are_not_put_into_a_page(
         tab.locator(".who").get_by_text(other, exact=True).wait_for()
 
 
+def test_a_page_that_cannot_be_read_again_says_so_until_it_can(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    memory.store(TEXT)
+    with looking(browser, url, expected=403) as tab:
+        tab.clock.install()
+        signed_in(tab, key, "/")
+        tab.set_extra_http_headers({"X-Ebb-Namespace": "other"})
+        tab.clock.run_for(10_001)
+        tab.get_by_text("This page is not up to date").wait_for()
+        check_axe(tab)
+        tab.set_extra_http_headers({})
+        tab.clock.run_for(10_001)
+        tab.get_by_text("This page is not up to date").wait_for(state="detached")
+
+
+def test_a_page_whose_session_has_ended_asks_for_a_key(
+    browser: Browser, url: str, live: LiveSystem, memory: Client
+) -> None:
+    memory.store(TEXT)
+    made = live.ebb_json("keys", "create", "--namespace", memory.namespace)
+    with looking(browser, url, expected=401) as tab:
+        tab.clock.install()
+        signed_in(tab, made["key"], "/")
+        live.ebb_json("keys", "revoke", made["id"], "--namespace", memory.namespace)
+        tab.clock.run_for(10_001)
+        tab.get_by_label("Key", exact=True).wait_for()
+
+
 def test_what_is_live_is_said_to_be_in_however_many_contexts(
     url: str, key: str, live: LiveSystem, memory: Client
 ) -> None:

@@ -249,11 +249,22 @@
     }
     localise();
   };
+  const stale = document.createElement("p");
+  stale.className = "fault";
+  stale.setAttribute("role", "status");
+  let renewed = Date.now();
   const live = async () => {
     try {
       const answer = await fetch(location.href, { headers: { accept: "text/html" } });
-      if (answer.ok) renew(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    } catch { /* The server is away: the next time it may be there. */ }
+      if (answer.status === 401) return location.reload();  /* The session has ended: the page asks for a key. */
+      if (!answer.ok) throw new Error(answer.statusText);
+      renew(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      renewed = Date.now();
+      stale.remove();
+    } catch {  /* Ebb, or a part of it, is away: the next time it may be there. */
+      stale.textContent = `This page is not up to date: it could not be read again since ${clock.format(renewed)}.`;
+      if (!stale.isConnected && !root.classList.contains("loading")) document.querySelector("main").prepend(stale);
+    }
     wait(LIVE_MS);
   };
   const wait = (ms) => {
