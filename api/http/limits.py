@@ -134,7 +134,9 @@ ESCAPED = 8
 """Allowed bytes of JSON for each byte of text, other fields included."""
 
 FORM = "/dashboard/"
-LONGEST_FORM = 65_536
+LONGEST_FORM = 131_072
+"""Bytes of a form: the longest value of a fact in any language, and the other fields."""
+
 BODY_SECONDS = 30.0
 """Time limit for receiving a body."""
 

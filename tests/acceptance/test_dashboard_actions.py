@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import httpx2
 import pytest
+from ebb.contract.values import LONGEST_VALUE
 from live_api import make_key
 from live_browser import LOOKS, check_axe, check_page, check_tab_key, looking
 from live_system import LiveSystem, eventually
@@ -197,6 +198,17 @@ def test_an_edit_leaves_fields_alone_that_the_visitor_did_not_change(
         assert (fact["tags"], fact["value"], fact["category"]) == (["keys"], "behind\nthe clock", "house")
         tab.get_by_text("Edit", exact=True).press("Enter")
         pressed(tab, "Save", "Nothing to change")
+
+
+def test_a_fact_with_the_longest_value_is_edited(browser: Browser, url: str, key: str, memory: Client) -> None:
+    value = "\N{CJK UNIFIED IDEOGRAPH-6F6E}" * LONGEST_VALUE
+    id_ = memory.store(TEXT, entity="key", key="place", value=value)["id"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}")
+        tab.get_by_text("Edit", exact=True).press("Enter")
+        tab.get_by_label("Tags").fill("keys")
+        pressed(tab, "Save", "Changed.")
+    assert (memory.fact(id_)["tags"], memory.fact(id_)["value"]) == (["keys"], value)
 
 
 def test_an_action_on_a_fact_that_has_changed_since_claims_nothing(url: str, key: str, memory: Client) -> None:

@@ -1,5 +1,6 @@
 """Pages of facts: the list, the timeline of a property, and one fact with its curve, history and links."""
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -88,7 +89,7 @@ def fact_page(
     shown: str = "",
     said: str = "",
 ) -> HTMLResponse:
-    """Return the page of a fact; after an edit that was refused, with what was `typed` instead of what was `shown`."""
+    """Return the page of a fact; after a refused edit with what was `typed`, and digests of what was `shown` before."""
     name = str(id_)
     address = f"/dashboard/facts/{name}"
     live = _live(memory, name)
@@ -113,7 +114,7 @@ def fact_page(
         drawing=drawing(name, memory.neighbours(name, MOST_NEIGHBOURS)),
         filled=typed or fields,
         longest=dict.fromkeys(("category", "entity", "key"), LONGEST_FIELD) | LONGEST,
-        shown=shown or json.dumps(fields),
+        shown=shown or json.dumps({name: digest(text) for name, text in fields.items()}),
         said=said,
         wrong=said.partition(":")[0].partition(".")[0],
         **({"path": address, "again": address} if typed else {}),
@@ -149,6 +150,12 @@ def _fields(fact: Mapping[str, Any]) -> dict[str, str]:
     """Return the fields of a fact as its form shows them; an empty class stays as it is."""
     texts = {name: fact.get(name) or "" for name in ("category", "entity", "key", "value", "valid_until")}
     return texts | {"tags": ", ".join(fact["tags"]), "importance": str(fact["importance"]), "decay_class": ""}
+
+
+def digest(text: str) -> str:
+    """Return the digest of a field's text without line breaks, which browsers leave out, to see whether it changed."""
+    line = text.replace("\r", "").replace("\n", "").strip()
+    return hashlib.sha256(line.encode()).hexdigest()
 
 
 def _live(memory: Session, name: str) -> dict[str, Any] | None:

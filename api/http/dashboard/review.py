@@ -17,7 +17,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import TypeAdapter, ValidationError
 
 from api.http import listings
-from api.http.dashboard.facts import fact_page
+from api.http.dashboard.facts import digest, fact_page
 from api.http.dashboard.rendering import page, router, shortened, typed_share
 from api.http.dashboard.visitors import FORM, Reading, Writing, check_token, here
 from api.http.dispatch import Session
@@ -121,7 +121,7 @@ def edit(
     shown: Text = "{}",
     next_: Next = "/dashboard/facts",
 ) -> Response:
-    """Edit the fields of a fact that differ from those `shown`, as JSON; empty ones are removed.
+    """Edit the fields of a fact that differ from those `shown`, a JSON object of their digests; empty ones are removed.
 
     Others stay as they are, as they may have changed since. An invalid one is explained in the form, with what was
     typed.
@@ -147,8 +147,8 @@ def _shown(text: str) -> dict[str, str]:
 
 
 def _changes(typed: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of an edit whose texts were changed, without line breaks, which browsers leave out."""
-    changed = [name for name, text in typed.items() if name not in shown or _line(text) != _line(shown[name])]
+    """Return the fields of an edit whose texts are not those whose digests the form has."""
+    changed = [name for name, text in typed.items() if shown.get(name) != digest(text)]
     given = {name: typed[name].strip() for name in changed}
     changes: dict[str, Any] = {name: text or None for name, text in given.items()}
     if "tags" in given:
@@ -156,10 +156,6 @@ def _changes(typed: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, An
     if "importance" in given:
         changes["importance"] = typed_share("importance", given["importance"]) if given["importance"] else None
     return {name: value for name, value in changes.items() if value is not None or name in REMOVABLE}
-
-
-def _line(text: str) -> str:
-    return text.replace("\r", "").replace("\n", "").strip()
 
 
 @routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
