@@ -245,6 +245,27 @@ def postgres_fault(url: str) -> str | None:
     return None
 
 
+RECOVERY = "select case when pg_is_in_recovery() then pg_get_wal_replay_pause_state() end"
+
+
+def is_recovering(server: Postgres) -> bool:
+    """Return whether a server that answers still recovers from a backup; one that follows another does not.
+
+    Raises:
+        UnavailableError: it has reached its target and waits there.
+    """
+    if (server.data / "standby.signal").exists():
+        return False
+    with psycopg.connect(server.url("postgres"), connect_timeout=5) as db:
+        (state,) = db.execute(RECOVERY).fetchone() or (None,)
+    if state == "paused":
+        raise UnavailableError(
+            f"PostgreSQL in {server.data} has reached the target of its recovery and is paused there: set "
+            "`recovery_target_action = 'promote'` in its postgresql.auto.conf, and start again."
+        )
+    return state is not None
+
+
 def redis_fault(url: str) -> str | None:
     """Return why a Redis cannot be used, or None if it answers, has loaded its data and has all that Ebb needs."""
     try:

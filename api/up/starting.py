@@ -1,6 +1,7 @@
 """Start a system: servers, schema, workers, beat, Flower and API, each after the previous one is ready."""
 
 import http.client
+import math
 import os
 import secrets
 import signal
@@ -188,7 +189,7 @@ def _start_servers(system: System, embedded: Sequence[str], settings: Settings, 
     _wait(system, (), lambda: system.home.running() is not None)
     for name in embedded:
         system.supervisor.start(name)
-    _wait_for_database(system, own="postgres" in embedded)
+    _wait_for_database(system, report, own="postgres" in embedded)
     report("PostgreSQL is ready")
     _wait_for_redis(system, own="redis" in embedded)
     own_redis = f": {redis_programs.choose(system.home.redis)}" if "redis" in embedded else ""
@@ -245,14 +246,22 @@ def _reindex(settings: Settings) -> int:
     return reindex(context, context.now())
 
 
-def _wait_for_database(system: System, *, own: bool) -> None:
+def _wait_for_database(system: System, report: Report, *, own: bool) -> None:
     url = system.state.database_url
     if own:
         server = servers.Postgres(data=system.home.postgres, sockets=system.home.run / "postgres")
-        _wait(system, ("postgres",), lambda: servers.postgres_fault(server.url("postgres")) is None)
+        seconds = READY_SECONDS
+        if (server.data / "recovery.signal").exists():
+            report("PostgreSQL recovers from its archive: hours where the log is long")
+            seconds = math.inf
+        _wait(system, ("postgres",), lambda: _has_recovered(server), seconds)
         servers.ensure_database(server, DATABASE)
     elif (cause := servers.postgres_fault(url)) is not None:
         raise UnavailableError(f"The PostgreSQL of EBB_DATABASE_URL cannot be used: {cause}")
+
+
+def _has_recovered(server: servers.Postgres) -> bool:
+    return servers.postgres_fault(server.url("postgres")) is None and not servers.is_recovering(server)
 
 
 def _wait_for_redis(system: System, *, own: bool) -> None:
@@ -263,14 +272,14 @@ def _wait_for_redis(system: System, *, own: bool) -> None:
         raise UnavailableError(f"The Redis of EBB_REDIS_URL cannot be used: {cause}")
 
 
-def _wait(system: System, names: Sequence[str], ready: Callable[[], bool]) -> None:
+def _wait(system: System, names: Sequence[str], ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
     """Wait until `ready`; raise if one of the programs fails meanwhile."""
-    deadline = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + seconds
     while not ready():
         check_running(system, names)
         if time.monotonic() > deadline:
             raise UnavailableError(
-                f"{', '.join(names)}: no answer in {READY_SECONDS:.0f} s. See the logs in {system.home.logs}."
+                f"{', '.join(names)}: no answer in {seconds:.0f} s. See the logs in {system.home.logs}."
             )
         time.sleep(PAUSE_SECONDS)
 

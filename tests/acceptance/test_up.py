@@ -28,6 +28,7 @@ import httpx2
 import psutil
 import psycopg
 import pytest
+import server_process
 
 from api.up import redis_programs, servers, starting, stopping, supervision
 from api.up.home import Home, State, locate
@@ -330,6 +331,29 @@ def test_after_a_killed_supervisor_nothing_is_left_and_up_works_again(running: P
     assert again.returncode == 0, again.stdout + again.stderr
     assert all_gone(family)
     assert [each["state"] for each in running.status()["processes"]] == ["running"] * len(PROGRAMS)
+
+
+@pytest.mark.slow
+def test_up_waits_until_a_recovery_from_a_backup_is_over(place: Place, tmp_path: Path) -> None:
+    made = servers.Postgres(data=tmp_path / "made", sockets=tmp_path / "s")
+    servers.prepare_postgres(made, report=print)
+    url, data = made.url("postgres"), place.home.postgres
+    with server_process.running(made.command(), tmp_path / "log", lambda: servers.postgres_fault(url), signal.SIGINT):
+        copy = [str(servers.postgres_programs() / "pg_basebackup"), "-d", url, "-D", str(data), "--checkpoint=fast"]
+        subprocess.run(copy, check=True)
+    settings, waits = data / "postgresql.auto.conf", "restore_command = 'sleep 0.3; false'\n"
+    settings.write_text(f"{waits}recovery_target = 'immediate'\n")
+    (data / "recovery.signal").touch()
+
+    paused = place.ebb(*place.detached())
+    assert paused.returncode == 1
+    assert "has reached the target of its recovery and is paused" in json.loads(paused.stdout)["error"]["message"]
+
+    settings.write_text(waits)
+    up = place.up()
+    assert up.returncode == 0, up.stdout + up.stderr
+    assert "PostgreSQL recovers from its archive" in up.stderr
+    assert not (data / "recovery.signal").exists()
 
 
 def test_up_prints_no_password_and_status_hands_them_to_programs(running: Place) -> None:
