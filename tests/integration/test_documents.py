@@ -156,6 +156,14 @@ def test_of_two_callers_that_drop_an_item_at_once_one_has_dropped_it(memory: Mem
     assert sorted(one.result().dropped for one in drops) == [False, True]
 
 
+def test_an_item_that_is_put_after_a_request_to_drop_it_stays(memory: Memory) -> None:
+    """Such as by a redelivery of the request, or if that waited for a worker."""
+    items.put(memory.context, "default", [NewItem(path=["users"], key="tea", document="{}")], [uuid4()], day(1))
+    asked = DropItem(path=["users"], key="tea")
+    assert not items.drop(memory.context, asked, day(0.99)).dropped
+    assert items.drop(memory.context, asked, day(1)).dropped
+
+
 def test_an_item_past_its_lifetime_is_neither_recalled_nor_listed(memory: Memory) -> None:
     given = [NewItem(path=["users"], key=key, document="{}", text=f"Her {key} tea", ttl=60) for key in ("old", "dear")]
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))

@@ -147,6 +147,17 @@ def test_work_beyond_the_time_limit_is_left_and_reported(stocked: Memory, monkey
     assert forget(stocked, at=1, entity="Mira").done == 2
 
 
+@pytest.mark.parametrize("purge", [False, True])
+def test_what_is_said_after_a_request_is_not_forgotten_by_it(stocked: Memory, *, purge: bool) -> None:
+    """Such as by its redelivery, by a successor minutes later, or if it waited for a worker."""
+    said = {"text": "Mira lives in Rome", "entity": "Mira", "key": "home", "value": "Rome"}
+    assert forget(stocked, at=1, purge=purge, entity="Mira").done == 3
+    stocked.store(said, at=1.01)
+    assert forget(stocked, at=1, purge=purge, entity="Mira").done == 0
+    assert texts(stocked) == ["Anselm bakes rye bread", "Mira lives in Rome"]
+    assert forget(stocked, at=1.01, purge=purge, entity="Mira").done
+
+
 def test_another_namespace_is_not_reached(stocked: Memory) -> None:
     stocked.add("Mira sails", entity="Mira", namespace="other")
     assert forget(stocked, at=1, entity="Mira", namespace="none").matching == 0

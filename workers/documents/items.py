@@ -230,12 +230,12 @@ def paths(context: Context, asked: ListItemPaths, now: datetime) -> ItemPaths:
 
 
 def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
-    """Forget the item under a path and key; return whether there was one."""
+    """Forget the item under a path and key, unless it was put there after `now`; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
     with context.namespace(asked.namespace) as (db, tenant):
         item = documents.items_at(db, tenant, [digest]).get(digest)
-    if item is None:
-        return Dropped(dropped=False)
+        if item is None or forgetting.stored_later(context, db, {item.id: item.created_at}, now):
+            return Dropped(dropped=False)
     (outcome,) = forgetting.forget(context, asked.namespace, [item.id], now)
     return Dropped(dropped=isinstance(outcome, Outcome) and outcome.action == "forgotten")
 

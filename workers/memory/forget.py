@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,7 @@ from ebb.contract.faults import show
 from ebb.contract.retention import Forget, Forgot, Outcome
 from ebb.contract.values import REQUESTED
 
+from workers.clock import MOST_AHEAD
 from workers.context import Context
 from workers.coordination import contexts
 from workers.core.fading import REASONS, ends, is_over
@@ -126,6 +127,12 @@ def restored_later(
     return {id_: at for id_, at in restored.items() if context.may_be_later(db, at)}
 
 
+def stored_later(context: Context, db: Connection, created: Mapping[UUID, datetime], now: datetime) -> set[UUID]:
+    """Return which facts, given when they were created, were stored after `now`, by more than clocks may differ."""
+    later = {id_: at for id_, at in created.items() if at > now + timedelta(seconds=MOST_AHEAD)}
+    return {id_ for id_, at in later.items() if context.may_be_later(db, at)}
+
+
 def _outcome(
     id_: UUID, before: Standing | None, erased: tuple[datetime, str] | None, now: datetime, *, purge: bool
 ) -> Outcome:
@@ -229,6 +236,7 @@ def forget_subject(
 ) -> Forgot:
     """Forget or count the facts that match a subject, in batches until `until` on the monotonic clock.
 
+    Facts that were stored after `now` stay, so that a late or long request cannot undo what was said since.
     `part` is the id of this part of the run, the first by default, and `so_far` the answer of earlier ones. What an
     earlier delivery of the same part forgot is counted again, as is what another successor forgot: a part that was
     killed once it had sent one sends another.
@@ -332,6 +340,8 @@ def _matching(
         with reading(context.database_url) as db:
             texts = subjects.matching_deep(db, tenant, subject, among)
             texts |= subjects.matching(db, tenant, subject, among, now)
+            later = stored_later(context, db, facts.created(db, tenant, list(texts)), now)
+            texts = {id_: text for id_, text in texts.items() if id_ not in later}
         if texts:
             yield texts
 

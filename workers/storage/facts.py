@@ -204,6 +204,8 @@ FORGET = """
     from gone
 """
 
+CREATED = "select id, created_at from facts where namespace = %(namespace)s and id = any(%(ids)b)"
+
 TEXTUAL = ("kind", "text", "summary", "category", "entity", "key", "value", "source", "tags", "role")
 """Columns of `Fact` that are written as texts."""
 
@@ -250,6 +252,11 @@ def _known_by_id(db: Connection, namespace: int, ids: Sequence[UUID]) -> Iterabl
 def texts(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, str]:
     """Return the texts of the facts that are neither forgotten nor superseded, by id."""
     return dict(db.execute(TEXTS, {"namespace": namespace, "ids": list(ids)}).fetchall())
+
+
+def created(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUID, datetime]:
+    """Return when facts were stored, by id."""
+    return dict(db.execute(CREATED, {"namespace": namespace, "ids": packed.uuids(ids)}, binary=True).fetchall())
 
 
 def unestimated(db: Connection, limit: int) -> tuple[int, list[TextInSession]] | None:
