@@ -9,6 +9,7 @@ from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder,
 from memory import Memory
 from pydantic import ValidationError
 
+from workers.coordination import signals
 from workers.documents import files, folders
 from workers.errors import InvalidInputError
 
@@ -76,6 +77,23 @@ def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder:
     assert not files.read_folder(reading.context, "default", "notes", 0)
     assert files.read_folder(reading.context, "default", "notes", 0)
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
+
+
+def test_words_are_counted_again_only_after_a_reading_that_changed_something(reading: Memory, folder: Path) -> None:
+    def grown() -> list[str]:
+        found = signals.take_grown(reading.context.redis)
+        for name in found:
+            signals.note_counted(reading.context.redis, name)
+        return found
+
+    register(reading, folder)
+    read(reading)
+    assert grown() == ["default"]
+    read(reading)
+    assert grown() == []
+    (folder / "hut.md").unlink()
+    read(reading)
+    assert grown() == ["default"]
 
 
 @pytest.mark.parametrize("lost", ["away", "empty", "closed"])

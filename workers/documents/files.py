@@ -170,13 +170,21 @@ class _Here:
         return Index.model_validate(given)
 
     def wait(self, sent: Index, seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
-        done = index(self.context, sent, self.context.now()).model_dump()
+        done = index(self.context, sent, self.context.now())
+        self._note_growth(done.added + done.removed)
         if time.monotonic() > self.until:
             raise _TimeOverError
-        return done
+        return done.model_dump()
 
     def unindex(self, paths: list[str]) -> dict[str, Any]:
-        return remove(self.context, Unindex(paths=paths, namespace=self.namespace)).model_dump()
+        done = remove(self.context, Unindex(paths=paths, namespace=self.namespace))
+        self._note_growth(done.removed)
+        return done.model_dump()
+
+    def _note_growth(self, changed: int) -> None:
+        """Have the words counted again only if there are others: most readings find nothing new."""
+        if changed:
+            signals.mark_grown(self.context.redis, self.namespace)
 
 
 def register_folder(context: Context, asked: RegisterFolder) -> RegisteredFolder:

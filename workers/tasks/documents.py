@@ -66,8 +66,6 @@ def read_folder(_: Task, asked: FolderPart) -> None:
     """Index what changed in a registered folder, for about 30 seconds; a successor continues. One at a time."""
     with signals.try_lock(context.redis, f"folder:{asked.namespace} {asked.name}", FOLDER_SECONDS) as alone:
         complete = not alone or files.read_folder(context, asked.namespace, asked.name, time.monotonic() + WORK_SECONDS)
-    if alone:
-        signals.mark_grown(context.redis, asked.namespace)
     if not complete:
         read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
