@@ -24,8 +24,8 @@ from workers.settings import Settings
 HEAD_SECONDS = 10.0
 """Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
-LONGEST_HEAD = 65_536
-"""Bytes of the head of a request: as many ids as a list takes, or a long name and a cursor, are in its address."""
+LONGEST_HEAD = 131_072
+"""Bytes of the head of a request: in its address are as many ids as a list takes, or what was typed into a search."""
 
 READ_SECONDS = 60.0
 """Seconds in which a client must read some of what waits for it."""

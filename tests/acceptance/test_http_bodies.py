@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
 import httpx2
@@ -105,14 +105,21 @@ def test_a_body_with_two_lengths_is_refused_and_hides_no_further_request(served:
     assert answered.count(b"HTTP/1.1 ") == 1
 
 
-def test_the_ids_of_a_full_list_may_arrive_in_any_pieces(live: LiveSystem, served: httpx2.Client) -> None:
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/memory/facts?" + "&".join(f"ids={uuid4()}" for _ in range(MOST_RESULTS)),
+        "/dashboard/recall?query=" + quote("\N{WATER WAVE}") * 8_000,
+    ],
+    ids=["ids", "question"],
+)
+def test_a_long_address_may_arrive_in_pieces(live: LiveSystem, served: httpx2.Client, address: str) -> None:
     ((name, key),) = make_key(live, "bodies").items()
-    ids = "&".join(f"ids={uuid4()}" for _ in range(MOST_RESULTS))
-    head = f"GET /memory/facts?{ids} HTTP/1.1\r\nHost: 127.0.0.1\r\n{name}: {key}\r\n\r\n".encode()
+    head = f"GET {address} HTTP/1.1\r\nHost: 127.0.0.1\r\n{name}: {key}\r\n\r\n".encode()
     with _connect(served) as connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for start in range(0, len(head), 1_000):
-            connection.sendall(head[start : start + 1_000])
+        connection.sendall(head[:-1])
+        assert served.get("/health/live").status_code == 200  # until then the API has read this much
+        connection.sendall(head[-1:])
         assert connection.recv(64).startswith(b"HTTP/1.1 200 ")
 
 
