@@ -41,7 +41,7 @@ NOISE = ("/health/", "/metrics")
 
 
 class Watch:
-    """Middleware that logs each request."""
+    """Middleware that logs each request; the app sees HEAD as GET, of whose answer the server leaves out the body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -51,27 +51,30 @@ class Watch:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, status = time.perf_counter(), 500
+        began, status, seen = time.perf_counter(), 500, scope
+        if scope["method"] == "HEAD":
+            seen = {**scope, "method": "GET"}
 
         async def noted(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
-            written = scope.get("state", {}).get("written")  # up to where a replica must have read to have it all
+            written = seen.get("state", {}).get("written")  # up to where a replica must have read to have it all
             if message["type"] == "http.response.start":
                 added = []
                 if written is not None and written.lsn is not None:
                     added.append((headers.HEADER.lower().encode(), written.lsn.encode()))
-                if "caller" in scope.get("state", {}) and b"cache-control" not in dict(message["headers"]):
+                if "caller" in seen.get("state", {}) and b"cache-control" not in dict(message["headers"]):
                     added.append((b"cache-control", b"no-store"))  # proxies may not know `x-api-key`
                 message["headers"] = [*message["headers"], *added]
             await send(message)
 
         with _span(scope) as span:
             try:
-                await self.app(scope, receive, noted)
+                await self.app(seen, receive, noted)
             finally:
-                _tell(scope, status, time.perf_counter() - began)
-                _describe(span, scope, status)
+                asked = {**seen, "method": scope["method"]}
+                _tell(asked, status, time.perf_counter() - began)
+                _describe(span, asked, status)
 
 
 def _span(scope: Scope) -> "AbstractContextManager[Span | None]":
@@ -141,14 +144,12 @@ class Ready(BaseModel):
     checks: dict[str, str]
 
 
-@routes.head("/health/live", include_in_schema=False)
 @routes.get("/health/live")
 async def live() -> Live:
     """Answer that this process runs. This needs no thread, because all threads may wait for workers."""
     return Live()
 
 
-@routes.head("/health/ready", include_in_schema=False)
 @routes.get("/health/ready", responses={503: {"model": Ready}})
 def ready(request: Request, response: Response) -> Ready:
     """Return the state of each part; 503 if storing or recalling is not possible."""

@@ -259,7 +259,8 @@ def _matches(route: BaseRoute, scope: Scope) -> bool:
 def _methods(request: Request) -> list[str]:
     """Return the methods of a path; the framework knows only those of its first route."""
     matching = (route for route in request.app.state.routes if _matches(route, request.scope))
-    return sorted({method for route in matching for method in getattr(route, "methods", None) or ()})
+    methods = {method for route in matching for method in getattr(route, "methods", None) or ()}
+    return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 
 
 def _unforeseen(request: Request, error: Exception) -> JSONResponse:

@@ -523,7 +523,7 @@ def test_a_slash_after_a_path_that_is_not_there_leads_nowhere(api: httpx2.Client
 
 
 def test_a_wrong_method_is_answered_with_the_allowed_ones(api: httpx2.Client) -> None:
-    assert api.put("/memory/facts").headers["allow"] == "GET, POST"
+    assert api.put("/memory/facts").headers["allow"] == "GET, HEAD, POST"
 
 
 def test_a_body_without_length_is_cut_off_at_the_limit(api: httpx2.Client) -> None:
@@ -552,10 +552,18 @@ def test_readiness_reports_each_part_as_healthy(served: httpx2.Client) -> None:
     }
 
 
-def test_health_is_also_answered_to_checks_that_ask_for_the_head_alone(served: httpx2.Client) -> None:
-    for path in ("/health/live", "/health/ready"):
-        answer = served.head(path)
-        assert (answer.status_code, answer.content) == (200, b"")
+def test_who_asks_for_the_head_alone_is_answered_as_for_the_whole(api: httpx2.Client) -> None:
+    for path in (
+        "/health/live",
+        "/health/ready",
+        "/memory/settings",
+        "/memory/nothing",
+        "/help",
+        "/dashboard/static/ebb.css",
+    ):
+        head, whole = api.head(path), api.get(path)
+        assert (head.status_code, head.content) == (whole.status_code, b""), path
+        assert head.headers["content-length"] == str(len(whole.content)), path
 
 
 def test_pages_from_elsewhere_are_refused(api: httpx2.Client) -> None:
