@@ -226,7 +226,7 @@ def model_of(kind: Any) -> type[BaseModel] | None:
 
 def _http(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else HTTPStatus.INTERNAL_SERVER_ERROR
-    if status == HTTPStatus.NOT_FOUND and (place := _without_slash(request)):
+    if status == HTTPStatus.NOT_FOUND and "route" not in request.scope and (place := without_slash(request)):
         return RedirectResponse(place)
     phrase = HTTPStatus(status).phrase
     said = error.detail if isinstance(error, HTTPException) else phrase
@@ -238,7 +238,7 @@ def _http(request: Request, error: Exception) -> Response:
     return response
 
 
-def _without_slash(request: Request) -> str | None:
+def without_slash(request: Request) -> str | None:
     """Return the address of a path without the slash at its end, if only that one is of a route.
 
     It is relative, as the client may know Ebb by another name, scheme or path of a proxy.
@@ -246,7 +246,7 @@ def _without_slash(request: Request) -> str | None:
     path = request.scope["path"]
     bare = path.removesuffix("/")
     scope = {**request.scope, "path": bare}
-    if bare == path or "route" in request.scope or not any(_matches(one, scope) for one in request.app.state.routes):
+    if bare == path or not any(_matches(one, scope) for one in request.app.state.routes):
         return None
     query = f"?{request.url.query}" if request.url.query else ""
     return f"../{quote(bare.rpartition('/')[2])}{query}"

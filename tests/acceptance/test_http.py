@@ -507,6 +507,8 @@ def test_a_parameter_that_is_no_list_is_given_once(api: httpx2.Client) -> None:
     [
         ("/memory/facts/?limit=1", "../facts?limit=1", "/memory/facts?limit=1"),
         (f"/memory/facts/{NOBODYS}/", f"../{NOBODYS}", f"/memory/facts/{NOBODYS}"),
+        ("/help/", "../help", "/help"),
+        ("/dashboard/facts/?tag=home", "../facts?tag=home", "/dashboard/facts?tag=home"),
     ],
 )
 def test_a_slash_at_the_end_leads_to_the_address_without_it_under_whatever_name_the_client_knows(

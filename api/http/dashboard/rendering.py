@@ -16,14 +16,14 @@ from urllib.parse import urlencode
 from ebb.contract.faults import fault
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from api.http.problems import headers_of, title_of, until_stopped, without_addresses
+from api.http.problems import headers_of, title_of, until_stopped, without_addresses, without_slash
 from workers.core.text import beginning
 from workers.errors import EbbError, InvalidInputError, UnavailableError
 
@@ -345,7 +345,9 @@ async def static(path: str, request: Request) -> Response:
 
 
 def no_page(request: Request, said: str) -> Response:
-    """Return the error page for an address without a page."""
+    """Return the error page for an address without a page, or lead to the address without the slash at its end."""
+    if place := without_slash(request):
+        return RedirectResponse(place)
     return _problem(request, HTTPStatus.NOT_FOUND, said)
 
 
