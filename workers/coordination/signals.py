@@ -326,19 +326,15 @@ def end_heartbeats(redis: Redis, node: str, database: str) -> None:
 
 def databases_of_workers(redis: Redis, now: float) -> dict[str, float]:
     """Return the databases that workers with a recent heartbeat use, each with the instant of the last heartbeat."""
-    return {database.decode(): at for database, at in _recent(redis, DATABASES, now)}
+    # a heartbeat further ahead comes from a wrong clock
+    found: list[Any] = redis.zrangebyscore(DATABASES, now - ALIVE_SECONDS, now + ALIVE_SECONDS, withscores=True)
+    return {database.decode(): at for database, at in found}
 
 
 def live_workers(redis: Redis, now: float) -> set[tuple[str, str]]:
     """Return (queue, worker) for all workers with a recent heartbeat."""
-    members = (member.decode().partition(" ") for member, _ in _recent(redis, ALIVE, now))
-    return {(queue, node) for queue, _, node in members}
-
-
-def _recent(redis: Redis, heartbeats: str, now: float) -> list[Any]:
-    """Return the members with a recent heartbeat, and when that was; one further ahead comes from a wrong clock."""
-    found: list[Any] = redis.zrangebyscore(heartbeats, now - ALIVE_SECONDS, now + ALIVE_SECONDS, withscores=True)
-    return found
+    found: list[Any] = redis.zrangebyscore(ALIVE, now - ALIVE_SECONDS, "+inf")
+    return {(queue, node) for queue, _, node in (member.decode().partition(" ") for member in found)}
 
 
 def note_beat(redis: Redis, now: float) -> None:
