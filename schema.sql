@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (46, 'snapshot');
+insert into schema_migrations (number, name) values (47, 'snapshot');
 
 create extension if not exists vector with schema public;
 
@@ -1001,28 +1001,39 @@ create function outlook_of(tenant integer, instant timestamptz) returns outlook
     ) as exceeding on true
 $$;
 
--- Whether a pass at an instant would hold an ended fact.
-create function stays(one activity, next outlook, instant timestamptz) returns boolean
+-- Whether a pass at an instant would hold an ended fact. A function that takes rows of `activity` must not call another one that
+-- does: a new node of Citus would be given the table between the two, which drops the first.
+create function stays(
+    ends_at timestamptz, retired boolean, held boolean, rank double precision, fact uuid, source text,
+    expires_at timestamptz, next outlook, instant timestamptz
+) returns boolean
     language sql immutable parallel safe
-return (one).ends_at <= instant and not (one).retired and (
-    coalesce((one).ends_at > (next).gap_from and (one).ends_at <= (next).gap_until, false)
-    or ((one).held or coalesce((value_rank(
-            (one).worth, (one).base, (one).coactivations, (one).last_seen_at, (one).pinned_until, (one).recall_count,
-            (one).confirmations
-        ), (one).fact) >= ((next).value_rank, (next).fact), false))
-        and not asked_for((one).decay_class_source, (one).expires_at, (next).passed_at, instant)
+return ends_at <= instant and not retired and (
+    coalesce(ends_at > (next).gap_from and ends_at <= (next).gap_until, false)
+    or (held or coalesce((rank, fact) >= ((next).value_rank, (next).fact), false))
+        and not asked_for(source, expires_at, (next).passed_at, instant)
 );
 
 -- Whether an ended fact is held at an instant, whether or not a pass has run. Written so that the outlook is computed
 -- only if a pass would take the fact.
 create function is_held(one activity, next outlook, instant timestamptz) returns boolean
     language sql immutable parallel safe
-return (one).held and (one).due_at > instant or stays(one, next, instant);
+return (one).held and (one).due_at > instant or stays(
+    (one).ends_at, (one).retired, (one).held, value_rank(
+        (one).worth, (one).base, (one).coactivations, (one).last_seen_at, (one).pinned_until, (one).recall_count,
+        (one).confirmations
+    ), (one).fact, (one).decay_class_source, (one).expires_at, next, instant
+);
 
 -- Whether a fact has ended and is not held, so that reads hide it.
 create function has_ended(one activity, next outlook, instant timestamptz) returns boolean
     language sql immutable parallel safe
-return is_over((one).ends_at, is_held(one, next, instant), instant);
+return is_over((one).ends_at, (one).held and (one).due_at > instant or stays(
+    (one).ends_at, (one).retired, (one).held, value_rank(
+        (one).worth, (one).base, (one).coactivations, (one).last_seen_at, (one).pinned_until, (one).recall_count,
+        (one).confirmations
+    ), (one).fact, (one).decay_class_source, (one).expires_at, next, instant
+), instant);
 
 -- Triggers ----------------------------------------------------------------------------------------------------------
 

@@ -75,6 +75,23 @@ def test_public_is_refused_and_another_schema_is_made() -> None:
             assert len(db.execute(NODE).fetchall()) == 1
 
 
+def give_to_all_nodes(url: str) -> None:
+    """Give each node everything again that it knows, as one gets it that is added to the cluster."""
+    with psycopg.connect(url, autocommit=True) as db:
+        for node in db.execute(WORKERS).fetchall():
+            db.execute("select start_metadata_sync_to_node(%s, %s)", node)
+
+
+def test_a_node_that_is_added_is_given_all_of_the_schema() -> None:
+    with new_schema(CITUS_URL) as url:
+        schema.apply(url)
+        give_to_all_nodes(url)
+        with connect(url) as db:
+            nodes = db.execute(NODES).fetchall()
+        for host, port in nodes:
+            schema.verify_at(make_conninfo(url, host=host, port=port))
+
+
 @pytest.fixture
 def plain_role() -> Iterator[str]:
     """A role that may make schemas, and is no superuser."""
@@ -121,6 +138,7 @@ def test_a_schema_of_an_older_release_is_migrated_on_every_node() -> None:
             for text in ("The cup is green.", "Die Straße ist naß."):
                 db.execute(OLD_FACT, [uuid4(), text, text.encode(), " Zoë "])
         assert schema.apply(url) == list(range(25, schema.version() + 1))
+        give_to_all_nodes(url)
         with connect(url) as db:
             assert db.execute(FOUND).fetchall() == [("Die Straße ist naß.", "Zoë")]
             nodes = db.execute(NODES).fetchall()
