@@ -4,13 +4,13 @@
 do $$
 begin
     if exists (select from pg_extension where extname = 'citus') then
-        drop function has_ended(activity, outlook, timestamptz);
-        drop function is_held(activity, outlook, timestamptz);
-        drop function stays(activity, outlook, timestamptz);
+        drop function if exists has_ended(activity, outlook, timestamptz);
+        drop function if exists is_held(activity, outlook, timestamptz);
+        drop function if exists stays(activity, outlook, timestamptz);
     end if;
 end
 $$;
-create function stays(
+create or replace function stays(
     ends_at timestamptz, retired boolean, held boolean, rank double precision, fact uuid, source text,
     expires_at timestamptz, next outlook, instant timestamptz
 ) returns boolean
