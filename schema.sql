@@ -1002,7 +1002,7 @@ create function outlook_of(tenant integer, instant timestamptz) returns outlook
 $$;
 
 -- Whether a pass at an instant would hold an ended fact. A function that takes rows of `activity` must not call another one that
--- does: a new node of Citus would be given the table between the two, which drops the first.
+-- does: on a new node, Citus would then make the table twice, and the second time drop the function that is called.
 create function stays(
     ends_at timestamptz, retired boolean, held boolean, rank double precision, fact uuid, source text,
     expires_at timestamptz, next outlook, instant timestamptz

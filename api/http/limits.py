@@ -25,7 +25,7 @@ HEAD_SECONDS = 10.0
 """Seconds from the first byte of a request, or from the connection, until its head is complete."""
 
 LONGEST_HEAD = 131_072
-"""Bytes of the head of a request: in its address are as many ids as a list takes, or what was typed into a search."""
+"""Bytes of the head of a request. Its address may have as many ids as a list takes, or a long search."""
 
 READ_SECONDS = 60.0
 """Seconds in which a client must read some of what waits for it."""

@@ -1,4 +1,4 @@
-"""Facts of which little is used, a beginning or the id: as many are read at once as one answer may have."""
+"""Facts for callers that use only beginnings or ids; those that are too large for one answer are read in parts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -41,7 +41,7 @@ NOISE = ("/health/", "/metrics")
 
 
 class Watch:
-    """Middleware that logs each request; the app sees HEAD as GET, of whose answer the server leaves out the body."""
+    """Middleware that logs each request. The app sees HEAD as GET; the server leaves out the body of the answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

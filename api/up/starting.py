@@ -252,7 +252,7 @@ def _wait_for_database(system: System, report: Report, *, own: bool) -> None:
         server = servers.Postgres(data=system.home.postgres, sockets=system.home.run / "postgres")
         seconds = READY_SECONDS
         if (server.data / "recovery.signal").exists():
-            report("PostgreSQL recovers from its archive: hours where the log is long")
+            report("PostgreSQL recovers from its archive, which may take hours")
             seconds = math.inf
         _wait(system, ("postgres",), lambda: _has_recovered(server), seconds)
         servers.ensure_database(server, DATABASE)

@@ -182,7 +182,7 @@ class _Here:
         return done.model_dump()
 
     def _note_growth(self, changed: int) -> None:
-        """Have the words counted again only if there are others: most readings find nothing new."""
+        """Have the words counted again if facts were added or removed; most readings change nothing."""
         if changed:
             signals.mark_grown(self.context.redis, self.namespace)
 

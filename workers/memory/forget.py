@@ -128,7 +128,7 @@ def restored_later(
 
 
 def stored_later(context: Context, db: Connection, created: Mapping[UUID, datetime], now: datetime) -> set[UUID]:
-    """Return which facts, given when they were created, were stored after `now`, by more than clocks may differ."""
+    """Return the facts that were stored later than `now` by more than clocks may differ; `created` has the times."""
     later = {id_: at for id_, at in created.items() if at > now + timedelta(seconds=MOST_AHEAD)}
     return {id_ for id_, at in later.items() if context.may_be_later(db, at)}
 

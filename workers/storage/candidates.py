@@ -329,8 +329,9 @@ NUMBERS: dict[str, type[Any]] = {
 
 `id` is a `Key`; `session` is a hash, as it is only compared; `turn` is negative for a fact without a session.
 `pinned_until` is at most now, and minus infinity without a pin. `cosine` is NaN where there is no vector; `signature`
-has bytes where the vector is not full. `text` is there up to `SHORT` bytes. `stems` says for a text of at most as many
-bytes, of one passage, which of the stems asked for it contains. `left_out` names the rule that hides the fact.
+has bytes where the vector is not full. `text` is None if it has more than `SHORT` bytes. `stems` says for a text of at
+most as many bytes, of one passage, which of the stems asked for it contains. `left_out` names the rule that hides the
+fact.
 """
 
 RECORD = np.dtype([*OTHERS.items(), *NUMBERS.items()])

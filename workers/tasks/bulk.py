@@ -91,7 +91,7 @@ class SliceTask(EbbTask):
         """Answer the caller of the batch with the failure, and release the lane."""
         part: Slice | None = self.request.get("part")
         if part is not None:
-            try:  # before it is gone, as one that is gone without an answer counts as ended
+            try:  # the answer first: the state of a batch that is gone without one is `ended`
                 callbacks.mark_as_failure(context.redis, part.batch.id, exc)
             finally:
                 _give_up(part.batch)
@@ -118,7 +118,7 @@ def end_revoked(request: Any, expired: bool = False, **_: Any) -> None:
         if waits:
             signals.drop_done(context.redis, waits)
             callbacks.mark_as_revoked(context.redis, waits)
-        if batch:  # after its answer, as one that is gone without an answer counts as ended
+        if batch:  # after the answer: the state of a batch that is gone without one is `ended`
             _give_up(batch)
             send_slices()
     callbacks.drop(context.redis, own_id)
