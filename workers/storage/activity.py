@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import partial
+from itertools import compress
 from typing import Any
 from uuid import UUID
 
@@ -171,20 +172,13 @@ class Activity:
 
     def only(self, keep: Bools) -> "Activity":
         """Return the rows where `keep` is true."""
-        places = np.flatnonzero(keep).tolist()
-        return Activity(
-            self.namespaces[keep],
-            [self.ids[place] for place in places],
-            select(self.anchors, keep),
-            [self.decay_classes[place] for place in places],
-            self.tier[keep],
-            self.last_accessed_at[keep],
-            self.held[keep],
-            self.occurred[keep],
-            self.explicit[keep],
-            self.due_at[keep],
-            self.value_rank[keep],
-        )
+
+        def kept(column: Any) -> Any:
+            if isinstance(column, Anchors):
+                return select(column, keep)
+            return [*compress(column, keep.tolist())] if isinstance(column, list) else column[keep]
+
+        return Activity(**{one.name: kept(getattr(self, one.name)) for one in fields(self)})
 
 
 def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
