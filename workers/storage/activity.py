@@ -223,16 +223,18 @@ def add(
     faded: Faded,
 ) -> None:
     """Write the activity of new facts; `occurred` is the namespace's number of turns when each was stored."""
-    given = _columns(anchors, faded) | {
-        "namespace": namespace,
-        "ids": columns.uuids(ids),
-        "segments": columns.ints(segments),
-        "decay_classes": list(decay_classes),
-        "decay_class_sources": list(decay_class_sources),
-        "branch": columns.ints(anchors.branch),
-        "encoded_at": columns.floats(anchors.encoded_at),
-        "occurred": columns.bigints(occurred),
-    }
+    given = (
+        of_anchors(anchors)
+        | of_faded(faded)
+        | {
+            "namespace": namespace,
+            "ids": columns.uuids(ids),
+            "segments": columns.ints(segments),
+            "decay_classes": list(decay_classes),
+            "decay_class_sources": list(decay_class_sources),
+            "occurred": columns.bigints(occurred),
+        }
+    )
     db.execute(ADD, given)
 
 
@@ -269,16 +271,18 @@ def write_used(
 
     `recalls` is added to each fact's counter; `asked` has each fact's packed recent questions, if they change.
     """
-    given = _columns(anchors, faded) | {
-        "namespaces": columns.ints(rows.namespaces),
-        "ids": columns.uuids(rows.ids),
-        "stale": columns.bools(faded.stale),
-        "recalls": columns.ints(np.broadcast_to(recalls, len(rows))),
-        "spells": decay_intervals.over(rows.anchors, anchors),
-        "longest": decay_intervals.LONGEST,
-        "asked": [*asked] if asked else [None] * len(rows),
-        "at": [at] * len(rows) if isinstance(at, datetime) else list(at),
-    }
+    given = (
+        of_keys(rows)
+        | of_anchors(anchors)
+        | of_faded(faded)
+        | {
+            "recalls": columns.ints(np.broadcast_to(recalls, len(rows))),
+            "spells": decay_intervals.over(rows.anchors, anchors),
+            "longest": decay_intervals.LONGEST,
+            "asked": [*asked] if asked else [None] * len(rows),
+            "at": [at] * len(rows) if isinstance(at, datetime) else list(at),
+        }
+    )
     db.execute(WRITE_USED, given)
 
 
@@ -316,7 +320,13 @@ def ended(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) ->
     return {id_ for (id_,) in db.execute(ENDED, {"namespace": namespace, "ids": list(ids), "now": now})}
 
 
-def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
+def of_keys(rows: Activity) -> dict[str, Any]:
+    """Return the keys of facts as parameters of a statement."""
+    return {"namespaces": columns.ints(rows.namespaces), "ids": columns.uuids(rows.ids)}
+
+
+def of_anchors(anchors: Anchors) -> dict[str, Any]:
+    """Return anchors as parameters of a statement."""
     return {
         "base": columns.floats(anchors.base),
         "coactivations": columns.bigints(anchors.coactivations),
@@ -324,9 +334,18 @@ def _columns(anchors: Anchors, faded: Faded) -> dict[str, Any]:
         "confidence": columns.floats(anchors.confidence),
         "confirmed_at": columns.floats(anchors.confirmed_at),
         "expires_at": columns.floats(anchors.expires_at),
-        "halvings": columns.ints(faded.halvings),
+        "branch": columns.ints(anchors.branch),
+        "encoded_at": columns.floats(anchors.encoded_at),
+    }
+
+
+def of_faded(faded: Faded) -> dict[str, Any]:
+    """Return a decayed state as parameters of a statement."""
+    return {
         "tier": columns.ints(faded.tier),
         "fidelity": columns.ints(faded.fidelity),
+        "halvings": columns.ints(faded.halvings),
+        "stale": columns.bools(faded.stale),
         "ends_at": columns.floats(faded.ends_at),
         "due_at": columns.floats(faded.due_at),
     }

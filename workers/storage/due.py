@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from workers.core.arrays import Bools, Floats
 from workers.core.fading import Faded
 from workers.storage import columns
-from workers.storage.activity import ANCHORS, Activity, by_column, rows_of
+from workers.storage.activity import ANCHORS, Activity, by_column, of_faded, of_keys, rows_of
 from workers.storage.connection import Connection, lift_limits
 
 Work: TypeAlias = Literal[
@@ -178,24 +178,12 @@ def due_by(db: Connection, namespace: int, until: datetime, *, every: bool = Fal
 
 def write_faded(db: Connection, rows: Activity, faded: Faded, held: Bools) -> None:
     """Write the decay state of facts after a pass: tier, fidelity, halvings, staleness, end and next due time."""
-    given = {
-        "namespaces": columns.ints(rows.namespaces),
-        "ids": columns.uuids(rows.ids),
-        "tier": columns.ints(faded.tier),
-        "fidelity": columns.ints(faded.fidelity),
-        "halvings": columns.ints(faded.halvings),
-        "ends_at": columns.floats(faded.ends_at),
-        "due_at": columns.floats(faded.due_at),
-        "held": columns.bools(held),
-        "stale": columns.bools(faded.stale),
-    }
-    db.execute(WRITE_FADED, given)
+    db.execute(WRITE_FADED, of_keys(rows) | of_faded(faded) | {"held": columns.bools(held)})
 
 
 def write_ends(db: Connection, rows: Activity, ends_at: Floats) -> None:
     """Write when those of n facts that are not live ended by themselves, in epoch seconds; infinite if never."""
-    given = {"namespaces": columns.ints(rows.namespaces), "ids": columns.uuids(rows.ids)}
-    db.execute(WRITE_ENDS, given | {"ends_at": columns.floats(ends_at)})
+    db.execute(WRITE_ENDS, of_keys(rows) | {"ends_at": columns.floats(ends_at)})
 
 
 def segments(

@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Json
 
 from workers.core.fading import Faded
-from workers.storage.activity import ANCHORS, Activity, rows_of
+from workers.storage.activity import ANCHORS, Activity, of_anchors, of_faded, of_keys, rows_of
 from workers.storage.connection import Connection, fetch_all
 
 # As to `+ 0` and `coalesce`, see `server.OUTDATED`.
@@ -104,22 +104,9 @@ def write_decay_state(
     db: Connection, namespace: int, rows: Activity, sources: Sequence[str], lifetimes: Sequence[float], faded: Faded
 ) -> None:
     """Write decay classes, confidence and the resulting decay state of locked facts; lifetimes are in seconds."""
-    given = {
-        "namespace": namespace,
-        "ids": rows.ids,
-        "decay_classes": rows.decay_classes,
-        "sources": list(sources),
-        "confidence": rows.anchors.confidence.tolist(),
-        "branch": rows.anchors.branch.tolist(),
-        "confirmed_at": rows.anchors.confirmed_at.tolist(),
-        "expires_at": rows.anchors.expires_at.tolist(),
-        "tier": faded.tier.tolist(),
-        "stale": faded.stale.tolist(),
-        "ends_at": faded.ends_at.tolist(),
-        "due_at": faded.due_at.tolist(),
-        "lifetimes": list(lifetimes),
-    }
-    db.execute(WRITE_DECAY_STATE, given)
+    given = of_keys(rows) | of_anchors(rows.anchors) | of_faded(faded) | {"namespace": namespace}
+    own = {"decay_classes": rows.decay_classes, "sources": list(sources), "lifetimes": list(lifetimes)}
+    db.execute(WRITE_DECAY_STATE, given | own)
 
 
 Wording: TypeAlias = tuple[str | None, str | None, str | None, str]
@@ -141,7 +128,7 @@ WITHOUT_EXPLICIT_CLASS = f"""
 # Read after the activity is locked, so that no fact is forgotten in between.
 WORDINGS = """
     select facts.namespace, facts.id, entity, key, value, text
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[]) as wanted (namespace, id)
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
     where coalesce(forgotten_at, superseded_at) is null and kind <> 'chunk'
 """
@@ -158,8 +145,8 @@ WRITE_CLASSES = """
     set decay_class = new.decay_class, decay_class_source = 'auto', expires_at = to_timestamp(new.expires_at),
         halvings = new.halvings, tier = new.tier, ends_at = to_timestamp(new.ends_at),
         due_at = to_timestamp(new.due_at), held = held and to_timestamp(new.ends_at) <= %(now)s
-    from unnest(%(namespaces)s::int[], %(ids)s::uuid[], %(decay_classes)s::text[], %(expires_at)s::float8[],
-        %(halvings)s::int[], %(tier)s::int[], %(ends_at)s::float8[], %(due_at)s::float8[])
+    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(decay_classes)b::text[], %(expires_at)b::float8[],
+        %(halvings)b::int[], %(tier)b::int[], %(ends_at)b::float8[], %(due_at)b::float8[])
         as new (namespace, fact, decay_class, expires_at, halvings, tier, ends_at, due_at)
     where activity.namespace = new.namespace and activity.fact = new.fact
 """
@@ -203,7 +190,7 @@ def without_explicit_class(
 
 def wordings(db: Connection, rows: Activity) -> dict[tuple[int, UUID], Wording]:
     """Return entity, key, value and text of the live facts, by namespace and id; chunks have no decay class."""
-    found = db.execute(WORDINGS, {"namespaces": rows.namespaces.tolist(), "ids": rows.ids})
+    found = db.execute(WORDINGS, of_keys(rows))
     return {(namespace, id_): (entity, key, value, text) for namespace, id_, entity, key, value, text in found}
 
 
@@ -212,15 +199,5 @@ def write_classes(db: Connection, rows: Activity, faded: Faded, now: datetime) -
 
     Held facts that have not ended by their new lifetime are released.
     """
-    given = {
-        "now": now,
-        "namespaces": rows.namespaces.tolist(),
-        "ids": rows.ids,
-        "decay_classes": rows.decay_classes,
-        "expires_at": rows.anchors.expires_at.tolist(),
-        "halvings": faded.halvings.tolist(),
-        "tier": faded.tier.tolist(),
-        "ends_at": faded.ends_at.tolist(),
-        "due_at": faded.due_at.tolist(),
-    }
-    db.execute(WRITE_CLASSES, given)
+    given = of_keys(rows) | of_anchors(rows.anchors) | of_faded(faded)
+    db.execute(WRITE_CLASSES, given | {"now": now, "decay_classes": rows.decay_classes})

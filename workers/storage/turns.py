@@ -6,8 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.core.extraction import SPEAKER
-from workers.storage import deep, entities, words
-from workers.storage.activity import ANCHORS, Activity, rows_of
+from workers.storage import columns, deep, entities, words
+from workers.storage.activity import ANCHORS, Activity, of_keys, rows_of
 from workers.storage.connection import Connection, fetch_all, number
 
 # Preceding turns are included to resolve pronouns. One that another fact has superseded says what was true before. As
@@ -203,13 +203,8 @@ def past_limit(db: Connection, namespace: int, before: int, limit: int) -> Activ
 
 def write_ages(db: Connection, rows: Activity) -> None:
     """Write the first counted turn of persistent episodes, and when they were outrun."""
-    given = {
-        "namespaces": rows.namespaces.tolist(),
-        "ids": rows.ids,
-        "occurred": rows.occurred.tolist(),
-        "outrun_at": rows.anchors.outrun_at.tolist(),
-    }
-    db.execute(WRITE_AGES, given)
+    ages = {"occurred": columns.bigints(rows.occurred), "outrun_at": columns.floats(rows.anchors.outrun_at)}
+    db.execute(WRITE_AGES, of_keys(rows) | ages)
 
 
 def restart_count(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> None:
