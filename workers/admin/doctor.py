@@ -143,34 +143,21 @@ def faults_of(one: Parts, dims: int | None) -> list[str]:
     """Return the faults of a fact's rows, except for its due time; full vectors have `dims` dimensions."""
     if one.fidelity is None:
         return ["no activity"]
-    return _faults_of_ended(one) if one.ended else _faults_of_live(one, one.fidelity, dims)
-
-
-def _faults_of_ended(one: Parts) -> list[str]:
+    embedded = not one.ended and one.fidelity != PENDING
+    with_vector = embedded and one.fidelity != FINGERPRINT
+    fitting = one.dims == (one.full_dims or 0) // max(one.fidelity, FULL) and dims in (None, one.full_dims)
     found = {
-        "shown": one.live is True,
-        "vector left over": one.dims is not None and one.fidelity == FINGERPRINT,
-        "due though ended": one.due,
-        "counted though ended": not one.retired,
+        "not counted": one.retired and not one.ended,
+        "no signature": embedded and one.live is None,
+        "hidden": embedded and one.live is False,
+        "no vector": with_vector and one.dims is None,
+        "wrong dimensions": with_vector and one.dims is not None and not fitting,
+        "vector left over": one.fidelity == FINGERPRINT and one.dims is not None,
+        "shown": one.ended and one.live is True,
+        "due though ended": one.ended and one.due,
+        "counted though ended": one.ended and not one.retired,
     }
     return [fault for fault, there in found.items() if there]
-
-
-def _faults_of_live(one: Parts, fidelity: int, full_dims: int | None) -> list[str]:
-    uncounted = ["not counted"] if one.retired else []
-    if fidelity == PENDING:
-        return uncounted
-    of_signature = {None: ["no signature"], False: ["hidden"], True: []}[one.live]
-    return uncounted + of_signature + _faults_of_vector(one, fidelity, full_dims)
-
-
-def _faults_of_vector(one: Parts, fidelity: int, full_dims: int | None) -> list[str]:
-    if fidelity == FINGERPRINT:
-        return [] if one.dims is None else ["vector left over"]
-    if one.dims is None:
-        return ["no vector"]
-    is_right = one.dims == (one.full_dims or 0) // fidelity and full_dims in (None, one.full_dims)
-    return [] if is_right else ["wrong dimensions"]
 
 
 def _with_other_signature(db: Connection, tenant: int, those: Sequence[Parts]) -> list[UUID]:
