@@ -279,16 +279,11 @@ def _row(one: ArchivedFact, hash_: bytes) -> dict[str, Any]:
 
 def _estimated(db: Connection, tenant: int, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return rows with their content salience, estimated where the archive has none."""
-    wanting = [row for row in rows if row["content_salience"] is None]
-    said = [TextInSession(*(row[name] for name in ("id", "text", "role", "session", "turn"))) for row in wanting]
-    found = estimate.salience_within(db, tenant, said)
-    saliences = {row["id"]: one for row, one in zip(wanting, found, strict=True)}
+    columns = ("id", "text", "role", "session", "turn")
+    said = [TextInSession(*(row[name] for name in columns)) for row in rows if row["content_salience"] is None]
+    found = iter(estimate.salience_within(db, tenant, said))
     return [
-        row
-        | {
-            "content_salience": saliences.get(row["id"], row["content_salience"]),
-            "salience_given": row["salience_given"] and row["content_salience"] is not None,
-        }
+        row | {"content_salience": next(found), "salience_given": False} if row["content_salience"] is None else row
         for row in rows
     ]
 
