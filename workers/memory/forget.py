@@ -246,7 +246,7 @@ def forget_subject(
     """
     earlier = so_far or Forgot(results=[])
     shown, actions, left = {one.id: one for one in earlier.results}, Counter[str](), False
-    before = 0 if asked.dry_run else _forgotten_before(context, asked.namespace, now, part or run)
+    before = 0 if asked.dry_run else _forgotten(context, asked.namespace, now, part or run)
     before, kept = max(before, earlier.done or 0), earlier.kept or 0
     for found in _batches(context, asked, now):
         outcomes = _forget_batch(context, asked, found, now, run)
@@ -258,7 +258,9 @@ def forget_subject(
             break
     own = sum(actions[name] for name in FORGOT)
     if so_far is not None and not asked.dry_run:
-        before = max(before, _forgotten(context, asked.namespace, now) - own)
+        before = max(
+            before, _forgotten(context, asked.namespace, now) - own
+        )  # by all parts, as they do it at one instant
     done = {"done": before + own, "left": left, "run": run, "at": now}
     return Forgot(
         results=list(shown.values()),
@@ -268,17 +270,11 @@ def forget_subject(
     )
 
 
-def _forgotten_before(context: Context, namespace: str, now: datetime, part: UUID) -> int:
-    """Return how many facts were forgotten or erased by the end of an earlier delivery of a part, if there was one."""
+def _forgotten(context: Context, namespace: str, now: datetime, part: UUID | None = None) -> int:
+    """Return how many facts all parts of a run have forgotten or erased by now; 0 at the first delivery of a `part`."""
     with context.namespace(namespace) as (db, tenant):
-        if not tenant or activity.claim_uses(db, tenant, [part]):
+        if part is not None and (not tenant or activity.claim_uses(db, tenant, [part])):
             return 0
-        return statements.count_forgotten(db, tenant, now)
-
-
-def _forgotten(context: Context, namespace: str, now: datetime) -> int:
-    """Return how many facts all parts of a run have forgotten or erased by now, as they do it at one instant."""
-    with context.namespace(namespace) as (db, tenant):
         return statements.count_forgotten(db, tenant, now)
 
 
