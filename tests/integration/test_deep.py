@@ -324,7 +324,7 @@ def test_facts_in_deep_memory_are_locked_in_the_order_of_their_ids(memory: Memor
 
     def promote() -> list[UUID]:
         with transaction(memory.context.database_url) as db:
-            return deep.promote_unlocked(db, namespace, promoted)
+            return deep.promote(db, namespace, promoted, waits=False)
 
     with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
         db.execute("select from deep where id = %s for update", [first])

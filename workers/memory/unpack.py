@@ -12,9 +12,8 @@ from workers.storage.facts import Known
 
 def unpack(context: Context, db: Connection, tenant: int, ids: Sequence[UUID], *, waits: bool = True) -> None:
     """Move facts from deep memory back to tombstones, see `deep.promote`; without `waits`, do not wait for locks."""
-    promote = deep.promote if waits else deep.promote_unlocked
     if ids:
-        date_ends(context, db, tenant, promote(db, tenant, ids))
+        date_ends(context, db, tenant, deep.promote(db, tenant, ids, waits=waits))
 
 
 def know_merged(context: Context, db: Connection, tenant: int, ids: Collection[UUID]) -> None:

@@ -291,25 +291,16 @@ def _linked(
         yield one.id, fact, beside.get("links", [])
 
 
-def promote(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
+def promote(db: Connection, namespace: int, ids: Sequence[UUID], *, waits: bool = True) -> list[UUID]:
     """Move facts from deep memory back to tombstones; return them.
 
-    A link, contradiction or near-duplicate returns when both of its facts have returned. A lock waits until facts that
-    are just being moved into deep memory are there. Those that are there are locked before, as a promotion locks the
-    facts that are linked with its own.
+    A link, contradiction or near-duplicate returns when both of its facts have returned. If it `waits`, a lock does so
+    until facts that are just being moved into deep memory are there. Those that are there are locked before, as a
+    promotion locks the facts that are linked with its own.
     """
     db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
-    activity.ask_lock(db, namespace, ids)
-    return _promoted(db, namespace, ids)
-
-
-def promote_unlocked(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
-    """Move facts from deep memory back to tombstones as `promote` does, without waiting for those outside it."""
-    db.execute(LOCK, {"namespace": namespace, "ids": list(ids)})
-    return _promoted(db, namespace, ids)
-
-
-def _promoted(db: Connection, namespace: int, ids: Sequence[UUID]) -> list[UUID]:
+    if waits:
+        activity.ask_lock(db, namespace, ids)
     taken = db.execute(TAKE, {"namespace": namespace, "ids": columns.uuids(ids)}).fetchall()
     if not taken:
         return []

@@ -236,7 +236,7 @@ def ask_known_by_id(
     def read() -> tuple[dict[UUID, Known], list[UUID]]:
         found, unpacked = list(rows), list[UUID]()
         if deep_ones := [one.id for one in found if not one.hash]:
-            unpacked = deep.promote_unlocked(db, namespace, deep_ones)
+            unpacked = deep.promote(db, namespace, deep_ones, waits=False)
             # read again, also if another transaction has promoted them meanwhile
             found += _known_by_id(db, namespace, deep_ones)
         return {one.id: one for one in found if one.hash}, unpacked
