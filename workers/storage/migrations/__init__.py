@@ -15,7 +15,7 @@ adds, so that workers of the previous release keep working; one that they cannot
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
@@ -242,21 +242,16 @@ def _yielding(db: Connection, report: Report, act: Callable[[], object]) -> None
     """Change tables; while another transaction, such as a backup, holds their locks, pause and try again."""
     db.execute(LIMIT_LOCKS, {"timeout": LOCK_TIMEOUT})
     try:
-        while not _changes(act):
+        while True:
+            with suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
+                act()
+                return
             holders = scalar(db, HOLDERS, {"timeout": LOCK_TIMEOUT}) or ["other processes"]
             report(f"waiting for {', '.join(holders)}, and trying again while others work")
             time.sleep(PAUSE_SECONDS)
     finally:
         if not db.closed:
             db.execute(LIMIT_LOCKS, {"timeout": "0"})
-
-
-def _changes(act: Callable[[], object]) -> bool:
-    try:
-        act()
-    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-        return False
-    return True
 
 
 def _parsed(file: str, sql: str) -> Migration:
