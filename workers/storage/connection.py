@@ -230,22 +230,6 @@ class _Own(psycopg.Connection[TupleRow]):
 
 
 @contextmanager
-def _overtaken() -> Iterator[None]:
-    """Raise `OvertakenError` if a concurrent transaction stored an equal fact, or erased one that is referred to.
-
-    In a pipeline such an error appears later than its statement, at the latest at the end of the transaction.
-    """
-    try:
-        yield
-    except psycopg.errors.UniqueViolation as error:
-        if SAID_ONCE not in (error.diag.message_primary or ""):  # Citus names it only there
-            raise
-        raise OvertakenError("A fact that says the same was stored at this very moment: try again.") from None
-    except psycopg.errors.ForeignKeyViolation:
-        raise OvertakenError("What this refers to was erased at this very moment: try again.") from None
-
-
-@contextmanager
 def _nodes_answer() -> Iterator[None]:
     """Raise `UnavailableError` if a Citus node ended in a transaction, which Citus may call an internal error."""
     try:
@@ -305,11 +289,22 @@ def transaction(url: str, *, wait: float = WAIT_SECONDS) -> Iterator[Connection]
 
 @contextmanager
 def _borrowed(url: str, use: _Use, wait: float) -> Iterator[_Own]:
+    """Yield a connection of a pool for a transaction.
+
+    Raise `OvertakenError` if a concurrent transaction stored an equal fact, or erased one that is referred to. In a
+    pipeline such an error appears later than its statement, at the latest at the end of the transaction.
+    """
     try:
-        with _nodes_answer(), _overtaken(), _pool(url, use).connection(timeout=wait) as db, _takes_writes(db):
+        with _nodes_answer(), _pool(url, use).connection(timeout=wait) as db, _takes_writes(db):
             yield db
     except PoolTimeout:
         raise _explained(url, wait) from None
+    except psycopg.errors.UniqueViolation as error:
+        if SAID_ONCE not in (error.diag.message_primary or ""):  # Citus names it only there
+            raise
+        raise OvertakenError("A fact that says the same was stored at this very moment: try again.") from None
+    except psycopg.errors.ForeignKeyViolation:
+        raise OvertakenError("What this refers to was erased at this very moment: try again.") from None
 
 
 @contextmanager
