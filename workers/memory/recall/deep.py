@@ -181,31 +181,30 @@ def _best(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> l
     return [ids[place] for place in np.argsort(-promise, kind="stable")]
 
 
-def _passing(db: Connection, tenant: int, found: "Promising", question: Question) -> "Promising":
-    """Return the most promising facts that pass a question's filters."""
-    if not found.ids:
-        return found
+def _passing(db: Connection, tenant: int, found: "Promising", question: Question) -> list[int]:
+    """Return the indexes of the most promising facts that pass a question's filters."""
     said = deep.said(db, tenant, found.ids)
     passing = {id_ for id_, one in said.items() if subjects.passes_filters(one, question.filters)}
-    order = [place for place in found.by_promise(ranking.EVEN).tolist() if found.ids[place] in passing]
-    return found.only(order[:COUNTED])
+    return [place for place in found.by_promise(ranking.EVEN).tolist() if found.ids[place] in passing][:COUNTED]
 
 
 def _count_relevant(context: Context, namespace: str, question: Question, relevant: float) -> int:
     """Return how many of the most promising facts in deep memory reach the floor of relevance, and this one."""
     considered = CONSIDERED if question.is_filtered else COUNTED
-    with _searched(context, namespace, question, considered) as (db, tenant, every):
-        found = _passing(db, tenant, every, question) if question.is_filtered else every
-        if not found.ids:
+    with _searched(context, namespace, question, considered) as (db, tenant, found):
+        filtered = question.is_filtered and found.ids
+        places = _passing(db, tenant, found, question) if filtered else [*range(len(found.ids))]
+        if not places:
             return 0
-        holding = np.array(deep.containing(db, tenant, found.ids, found.stems)).reshape(len(found.ids), -1)
+        ids = [found.ids[place] for place in places]
+        holding = np.array(deep.containing(db, tenant, ids, found.stems)).reshape(len(ids), -1)
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
     said = stems.words_of(question.text, found.stems)
     weights = word_vectors.weights(said, word_vectors.of_words(said))
-    facts = max(found.facts, len(found.ids))
+    facts = max(found.facts, len(ids))
     asked = relevance.Question(known, facts, found.mean_words, found.stems, strangers, word_weights=weights)
-    similar = np.nan_to_num(np.array(found.similarities))
+    similar = np.nan_to_num(np.array(found.similarities)[places])
     model = relevance.of_embedder(context.embedder.name)
     chosen = floor.configured(context, question)
     # A hint needs more than a result in a small namespace.
@@ -229,16 +228,6 @@ class Promising:
     facts_of_stems: list[int] = field(default_factory=list)
     facts: int = 0
     mean_words: float = 1.0
-
-    def only(self, places: Sequence[int]) -> "Promising":
-        """Return the facts at these indexes."""
-        return replace(
-            self,
-            ids=[self.ids[place] for place in places],
-            words=[self.words[place] for place in places],
-            similarities=[self.similarities[place] for place in places],
-            sizes=[self.sizes[place] for place in places],
-        )
 
     def by_promise(self, meaning: float) -> Ints:
         """Return the indexes of the facts, the best first at this weight of similarity."""
