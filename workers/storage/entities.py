@@ -7,11 +7,9 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 from ebb.contract.reports import Statement
-from numpy.typing import NDArray
 
-from workers.core.arrays import Key
+from workers.core.arrays import Floats, Key
 from workers.storage import columns
 from workers.storage.candidates import FILTERED, HIDDEN, PINNED_UNTIL, Scope, quoted
 from workers.storage.connection import Connection, Cursor, fetch_all
@@ -189,26 +187,20 @@ VISIBLE_AMONG = f"""
 """
 VISIBLE = VISIBLE_AMONG.replace("facts.id = any(%(ids)b::uuid[])", LIVE_OF_ENTITY)
 
-VISIBLE_FIELDS = ("stated_at", "confidence", "confirmed_at", "expires_at")
-
 
 def visible(
     db: Connection, namespace: int, entity: str, key: str | None, words: Sequence[str], scope: Scope
-) -> NDArray[np.void]:
-    """Return the visible facts about an entity, or one key of it, with the scope's tag, if any.
+) -> tuple[list[Key], Floats]:
+    """Return the n visible facts about an entity, or one key of it, with the scope's tag, if any.
 
-    They are records with `id` and `VISIBLE_FIELDS`, in epoch seconds. `words` are the lexemes of the name.
+    With them (4, n) numbers: when each was stated, its confidence, when it was confirmed, and when it expires, in epoch
+    seconds. `words` are the lexemes of the name.
     """
     given: dict[str, Any] = scope.parameters | {"namespace": namespace, "entity": entity, "key": key}
     if scope.looks_back:
         given["ids"] = columns.uuids(of_entity_with_past(db, namespace, entity, key, words))
     rows = db.execute(VISIBLE_AMONG if scope.looks_back else VISIBLE, given, binary=True).fetchall()
-    found = np.zeros(len(rows), [("id", object), *((name, np.float64) for name in VISIBLE_FIELDS)])
-    if rows:
-        found["id"], numbers = zip(*rows, strict=True)
-        for name, column in zip(VISIBLE_FIELDS, columns.floats_of(numbers, len(VISIBLE_FIELDS)).T, strict=True):
-            found[name] = column
-    return found
+    return [id_ for id_, _ in rows], columns.floats_of([numbers for _, numbers in rows], 4).T
 
 
 # What was merged into another fact is said by that one.

@@ -89,10 +89,10 @@ def result(
     ending: Ending,
     tier: int,
     score: float,
-    relevance: float | None,
     found_by: str,
-    passage: Passage | None,
-    explain: dict[str, Any] | None,
+    relevance: float | None = None,
+    passage: Passage | None = None,
+    explain: dict[str, Any] | None = None,
     namespace: str | None = None,
 ) -> Result:
     """Return a candidate as a result."""

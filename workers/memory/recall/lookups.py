@@ -2,16 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-import numpy as np
 from ebb.contract.recall import Filters, Lookup
-from numpy.typing import NDArray
 
 from workers.context import Context
 from workers.core import confidence
-from workers.core.arrays import Floats
 from workers.core.cost import check_size
 from workers.memory.lifetime import NEVER
 from workers.memory.recall import answer, deep, scoring
@@ -54,12 +50,15 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         if tenant is None:
             return [], None
         stems = words.of_query(db, asked.namespace, asked.entity) if scope.looks_back else []
-        found = entities.visible(db, tenant.id, asked.entity, asked.key, [term.lexeme for term in stems], scope)
-        at = (scope.as_of or began).timestamp()
-        believed = confidence.softened(found["confidence"], found["confirmed_at"], found["expires_at"], at)
-        left = [place for place in _order(found, believed) if _is_after(found[place], believed[place], after)]
+        lexemes = [term.lexeme for term in stems]
+        every, numbers = entities.visible(db, tenant.id, asked.entity, asked.key, lexemes, scope)
+        stated_at, surety, confirmed_at, expires_at = numbers
+        believed = confidence.softened(surety, confirmed_at, expires_at, (scope.as_of or began).timestamp())
+        listed = sorted(zip((-believed).tolist(), (-stated_at).tolist(), every, strict=True))
+        last = None if after is None else (-after.believed, -after.stated_at, after.id.bytes)
+        left = [one for one in listed if last is None or one > last]
         page = left[: asked.limit]
-        ids = found["id"][page].tolist()
+        ids = [id_ for *_, id_ in page]
         check_size(facts.size(db, tenant.id, ids, whole=False))
         read = candidates.read(db, tenant.id, ids, {}, scope)
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
@@ -67,27 +66,10 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
     by_id = {one["id"]: one for one in read}
     tiers = dict(zip(read["id"], scoring.current_tiers(read, now).tolist(), strict=True))
     results = [
-        answer.result(
-            by_id[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], score, None, BY_NAME, None, None
-        )
-        for id_, score in zip(ids, believed[page].tolist(), strict=True)
+        answer.result(by_id[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], -doubt, BY_NAME)
+        for doubt, _, id_ in page
     ]
-    is_last = len(page) == len(left)
-    return results, None if is_last else cursors.following(Cursor(began, *_key(found[page[-1]], believed[page[-1]])))
-
-
-def _order(found: NDArray[np.void], believed: Floats) -> list[int]:
-    """Return indexes by confidence, then newest first, then by id."""
-    return np.lexsort((np.argsort(np.argsort(found["id"])), -found["stated_at"], -believed)).tolist()
-
-
-def _key(fact: Any, believed: float) -> tuple[float, float, UUID]:
-    return float(believed), float(fact["stated_at"]), UUID(bytes=fact["id"])
-
-
-def _is_after(fact: Any, believed: float, place: Cursor | None) -> bool:
-    """Return whether a fact comes after a cursor in the order of `_order`."""
-    if place is None:
-        return True
-    surety, stated_at, id_ = _key(fact, believed)
-    return (-surety, -stated_at, id_) > (-place.believed, -place.stated_at, place.id)
+    if len(page) == len(left):
+        return results, None
+    doubt, age, id_ = page[-1]
+    return results, cursors.following(Cursor(began, -doubt, -age, UUID(bytes=id_)))
