@@ -301,35 +301,23 @@ def _answer(
 def _shown(every: Sequence[ScoredRecall], *, reranked: bool | None) -> Callable[[], Recalled]:
     """Send the queries for the results of all namespaces, and on request explain them; return the answer's reader."""
     question, every = every[0].question, shared_out(every, every[0].question.limit)
-    shown = [_described(one) for one in every]
+    doubtful = floor.is_doubtful(question, np.concatenate([one.scored.relevances[one.chosen] for one in every]))
+    shown, ended = [], []
+    for one in every:
+        with one.on_its_shard():
+            shown.append((one, candidates.describe(one.db, one.tenant.id, one.result_ids, one.silent_since)))
+            ended += [(one.tenant.name, tombstones.ask_ended(one.db, one.tenant.id))] if doubtful else []
     left_out = [out for one in every for out in explain.left_out(one)] if question.explain else None
     why = None if question.why is None else explain.why_among(every, question.why)
-    relevances = np.concatenate([one.scored.relevances[one.chosen] for one in every])
-    doubtful = floor.is_doubtful(question, relevances)
-    ended = [(one.tenant.name, _ask_ended(one)) for one in every] if doubtful else None
     return lambda: Recalled(
-        sorted((r for one, read in zip(every, shown, strict=True) for r in _results(one, read())), key=_by_score),
+        sorted((result for one, read in shown for result in _results(one, read())), key=lambda one: -one.score),
         by_meaning=all(one.query is not None for one in every),
         reranked=reranked,
         left_out=left_out,
         why=why,
         uncertain=frozenset((one.tenant.name, id_) for one in every for id_ in one.unused_ids),
-        ended=None if ended is None else [(name, read()) for name, read in ended],
+        ended=[(name, read()) for name, read in ended] if doubtful else None,
     )
-
-
-def _described(asked: ScoredRecall) -> Callable[[], Described]:
-    with asked.on_its_shard():
-        return candidates.describe(asked.db, asked.tenant.id, asked.result_ids, asked.silent_since)
-
-
-def _ask_ended(asked: ScoredRecall) -> Callable[[], tuple[bool, bool]]:
-    with asked.on_its_shard():
-        return tombstones.ask_ended(asked.db, asked.tenant.id)
-
-
-def _by_score(result: Result) -> float:
-    return -result.score
 
 
 def _nothing(namespace: str, question: Question, *, by_meaning: bool) -> Recalled:
