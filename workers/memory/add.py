@@ -105,10 +105,8 @@ def add_within(
     new = [(row, fact) for row, fact in sent if added.get(row.id) == row.hash]
     kept = [row.id for row, _ in new if row.id in usable]
     turns = add_turns_within(db, tenant, [row for row, _ in new], count_turns=count_turns)
-    endings: dict[UUID, tuple[str | None, Ending]] = {}
-    for fidelity in (FULL, PENDING):
-        group = [(row, fact) for row, fact in new if (row.id in usable) == (fidelity == FULL)]
-        endings |= _add_activity(context, db, tenant, group, turns, rules_of(context, own), fidelity, now)
+    fidelity = [FULL if row.id in usable else PENDING for row, _ in new]
+    endings = _add_activity(context, db, tenant, new, turns, rules_of(context, own), fidelity, now)
     if kept:
         keep_vectors(db, tenant, kept, np.stack([usable[id_] for id_ in kept]), np.stack([signed[id_] for id_ in kept]))
     apply_within(context, db, tenant, turns, own.persistent_turns, now)
@@ -221,7 +219,7 @@ def _add_activity(
     new: Sequence[tuple[Fact, NewFact]],
     turns: Turns,
     rules: FadingRules,
-    fidelity: int,
+    fidelity: Sequence[int],
     now: datetime,
 ) -> dict[UUID, tuple[str | None, Ending]]:
     """Write the activity of new facts; return their decay classes and endings."""

@@ -181,12 +181,12 @@ class Activity:
         return Activity(**{one.name: kept(getattr(self, one.name)) for one in fields(self)})
 
 
-def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: int) -> Anchors:
+def anchors_for(columns: dict[str, Any], decay_classes: Sequence[str | None], fidelity: Sequence[int]) -> Anchors:
     """Return the anchors of new facts, given the columns that differ between them."""
     count = len(columns["base"])
     new = {
         "decay_class": decay_classes,
-        "fidelity": [fidelity] * count,
+        "fidelity": fidelity,
         "pinned_until": [-np.inf] * count,
         "halvings": [0] * count,
         "outrun_at": [NOT_YET] * count,
