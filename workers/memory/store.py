@@ -26,7 +26,7 @@ from workers.memory.forget import forget_ended
 from workers.memory.lifetime import UNKNOWN, Ending, Life, first_lives, lives
 from workers.memory.namespace_settings import careful
 from workers.memory.restate import explicit, ignored, restate_within
-from workers.memory.supersede import Decision, KnownFact, find_within, link_outdated_within
+from workers.memory.supersede import Decision, KnownFact, link_outdated_within
 from workers.memory.touch import Shown, touch_within
 from workers.memory.unpack import known_by_id
 from workers.storage import activity, edits, events, namespaces, occurrences, statements, tombstones, vectors
@@ -34,6 +34,7 @@ from workers.storage.connection import Connection, writing
 from workers.storage.edits import Classed, Editable
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
+from workers.storage.supersession import find_contradictions
 from workers.validation.facts import digest
 
 JUDGED_SECONDS = 25.0
@@ -198,7 +199,8 @@ def _store_within(
     if first:
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not set(one.changed).isdisjoint(IDENTIFYING)]
-    find_within(db, tenant, new, now, moved)
+    stated = [row.id for row in new if None not in (row.entity, row.key, row.value)]
+    find_contradictions(db, tenant, [*stated, *moved], now)
     link_outdated_within(context, db, known.owner, new, now)
     _record_occurrences(db, tenant, batch.rows, repeated)
     found = _lives(context, db, known.owner, batch, answers, endings, now)
@@ -417,31 +419,19 @@ def _with_class(fact: NewFact, *, classify: bool, careful: bool) -> tuple[NewFac
 
 
 def _row(context: Context, fact: NewFact, now: datetime) -> Fact:
-    created_at = fact.created_at or now
-    return Fact(
-        id=fact.id or uuid7(),
-        kind=fact.kind,
-        text=fact.text,
-        hash=digest(fact),
-        summary=_summary(fact, context.settings.summary_threshold),
-        category=fact.category,
-        entity=fact.entity,
-        key=fact.key,
-        value=fact.value,
-        source=fact.source,
-        tags=fact.tags or [],
-        importance=fact.importance,
-        metadata=fact.metadata,
-        session=fact.session,
-        turn=fact.turn,
-        role=fact.role,
-        content_salience=round(fact.salience, 6) if _gives_salience(fact) else None,
-        salience_given=_gives_salience(fact),
-        source_date=fact.source_date,
-        created_at=created_at,
-        valid_from=fact.valid_from or min(filter(None, (created_at, fact.source_date, fact.valid_until))),
-        valid_until=fact.valid_until,
-    )
+    """Return a fact as its row; most columns are as they were given."""
+    created_at, gives_salience = fact.created_at or now, _gives_salience(fact)
+    own: dict[str, Any] = {
+        "id": fact.id or uuid7(),
+        "hash": digest(fact),
+        "summary": _summary(fact, context.settings.summary_threshold),
+        "tags": fact.tags or [],
+        "content_salience": round(fact.salience, 6) if gives_salience else None,
+        "salience_given": gives_salience,
+        "created_at": created_at,
+        "valid_from": fact.valid_from or min(filter(None, (created_at, fact.source_date, fact.valid_until))),
+    }
+    return Fact(**own, **{name: getattr(fact, name) for name in Fact._fields if name not in own})
 
 
 def _gives_salience(fact: NewFact) -> bool:

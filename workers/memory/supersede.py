@@ -134,12 +134,6 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
     )
 
 
-def find_within(db: Connection, tenant: int, rows: Sequence[Fact], now: datetime, edited: Sequence[UUID] = ()) -> None:
-    """Record contradictions of facts just written or edited; call it last, as it takes locks."""
-    stated = [row.id for row in rows if row.entity is not None and row.key is not None and row.value is not None]
-    supersession.find_contradictions(db, tenant, [*stated, *edited], now)
-
-
 def contradicting(context: Context, asked: ListContradictions, now: datetime) -> Contradictions:
     """Return a page of live facts that contradict each other, those found last first."""
     behind = cursors.place(asked.cursor, ContradictionCursor)
