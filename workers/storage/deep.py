@@ -77,17 +77,15 @@ LEAVE = """
     where facts.namespace = gone.namespace and facts.id = gone.id
 """
 
-TAKE = """
-    delete from deep
-    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
-    returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
-"""
-
 # Only the hash of an id is indexed.
 THESE = """
-    where namespace = %(namespace)s and id = any(%(ids)s::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)s::uuid[]) as one))
+    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
+        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
+"""
+
+TAKE = f"""
+    delete from deep {THESE}
+    returning namespace, id, forgotten_at, body, signature is not null as signed, signature::text
 """
 
 # In order, to avoid deadlocks.

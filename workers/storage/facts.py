@@ -85,13 +85,11 @@ ADD = """
 """
 
 # In one snapshot, as facts move between the two. The hash of a fact in deep memory is packed: it has an empty one here.
-KNOWN_BY_ID = """
+KNOWN_BY_ID = f"""
     select id, hash, forgotten_at is null and superseded_at is null as live from facts
     where namespace = %(namespace)s and id = any(%(ids)b)
     union all
-    select id, '', false from deep
-    where namespace = %(namespace)s and id = any(%(ids)b::uuid[])
-        and uuid_hash(id) = any(array(select uuid_hash(one) from unnest(%(ids)b::uuid[]) as one))
+    select id, '', false from deep {deep.THESE}
 """
 
 # In the lock order of other batches.
