@@ -118,7 +118,7 @@ def restored_before(context: Context, namespace: str, now: datetime, part: UUID)
     with context.namespace(namespace) as (db, tenant):
         if not tenant or activity.claim_uses(db, tenant, [part]):
             return Batch()
-        done = sorted(events.restored_at(db, tenant, None, now))
+        done = sorted(events.done_at(db, tenant, None, "restored", now))
         live = activity.read_live(db, tenant, done)
     faded = live.only(live.anchors.fidelity == FINGERPRINT).ids
     return Batch({id_: Outcome(id=id_, action="restored") for id_ in done}, faded)
@@ -127,7 +127,7 @@ def restored_before(context: Context, namespace: str, now: datetime, part: UUID)
 def count_restored(context: Context, namespace: str, now: datetime) -> int:
     """Return how many facts all parts of a restore have restored, as they do it at one instant."""
     with context.namespace(namespace) as (db, tenant):
-        return len(events.restored_at(db, tenant, None, now))
+        return len(events.done_at(db, tenant, None, "restored", now))
 
 
 def selected(context: Context, namespace: str, selection: Selection) -> int:
@@ -147,7 +147,7 @@ def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) 
         if tenant is None:
             return [], []
         _, faded = restore_within(context, db, tenant, ids, at, by="recall")
-        restored = events.restored_at(db, tenant.id, ids, at)
+        restored = events.done_at(db, tenant.id, ids, "restored", at)
     return [id_ for id_ in ids if id_ in restored], faded
 
 
@@ -161,7 +161,7 @@ def restore_within(
     unpack(context, db, tenant.id, ids)
     rows = _swept(context, db, tenant.id, ids, now)
     there = tombstones.standings(db, tenant.id, ids, now)
-    done = events.restored_at(db, tenant.id, ids, now)
+    done = events.done_at(db, tenant.id, ids, "restored", now)
     known = filter(None, map(there.get, dict.fromkeys(ids)))
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
     forget_ended(context, db, tenant.id, statements.ask(db, tenant.id, [one.hash for one in gone])(), now)

@@ -261,13 +261,8 @@ def edited_later(db: Connection, namespace: int, facts: Sequence[UUID], now: dat
     return {fact: Edits(at, frozenset(fields), frozenset(tags)) for fact, at, fields, tags in rows}
 
 
-def restored_at(db: Connection, namespace: int, facts: Sequence[UUID] | None, now: datetime) -> set[UUID]:
-    """Return those of the facts, or of all, that an earlier delivery of a request restored at exactly this instant."""
-    return done_at(db, namespace, facts, "restored", now)
-
-
 def done_at(db: Connection, namespace: int, facts: Sequence[UUID] | None, what: str, now: datetime) -> set[UUID]:
-    """Return those of the facts, or of all, with an event `what` of exactly this instant."""
+    """Return those of the facts, or of all, with an event `what` of exactly this instant, as by an earlier delivery."""
     given = {"namespace": namespace, "facts": None if facts is None else list(facts), "what": what, "now": now}
     return {fact for (fact,) in db.execute(DONE_AT, given)}
 
