@@ -133,8 +133,9 @@ def _apply(database_url: str, report: Callable[[str], None], count: int) -> list
         _check_servers(db)
         _prepare_nodes(db, new=had == 0)
         if had == 0:
-            with _explained():
-                _make(db)
+            with _explained(), db.transaction():
+                for statement in migrations.statements(snapshot()):
+                    db.execute(statement.encode())
             shards.number_namespaces(db)
         elif had < version():
             migrations.run(database_url, db, migrations.known(), report)
@@ -320,12 +321,6 @@ def _check_servers(db: Connection) -> None:
             f"The database has pgvector {found}, Ebb needs {needed} or newer: install that on the server ({package}), "
             "then run `alter extension vector update` in the database if it has the extension."
         )
-
-
-def _make(db: Connection) -> None:
-    with db.transaction():
-        for statement in migrations.statements(snapshot()):
-            db.execute(statement.encode())
 
 
 def _check_encoding(db: Connection) -> None:
