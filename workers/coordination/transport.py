@@ -91,17 +91,14 @@ class _QoS(redis.QoS):
         Each worker looks every second, mostly in vain: kombu's lock would make that three trips to Redis.
         """
         try:
-            if self._has_visible():
+            with self.channel.conn_or_acquire() as client:
+                delivered = client.zcount(self.unacked_index_key, 0, time.time() - self.visibility_timeout)
+            if delivered:
                 super().restore_visible(*args, **options)
         except ResponseError as error:
             if not is_refusal(error):
                 raise
             log.warning("Redis refuses writes: messages of dead workers wait: %s", error)
-
-    def _has_visible(self) -> bool:
-        """Return whether a message was delivered so long ago that it is to be redelivered."""
-        with self.channel.conn_or_acquire() as client:
-            return bool(client.zcount(self.unacked_index_key, 0, time.time() - self.visibility_timeout))
 
 
 class _UnreadableError(ValueError):
