@@ -1,13 +1,12 @@
 """Answers of tasks as plain JSON, which every interface passes on unchanged."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import datetime
 from operator import attrgetter
 from typing import Any
 from uuid import UUID
 
-from workers.core.passages import Passage
 from workers.memory.context import Injection, Line
 from workers.memory.recall import Recalled, Result
 from workers.storage.visible import Place
@@ -69,15 +68,11 @@ def _known(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _passage(passage: Passage) -> dict[str, Any]:
-    return {"start": passage.start, "end": passage.end, "text": passage.text}
-
-
 def _injected(line: Line) -> dict[str, Any]:
     """Return one injected line, with the parts of its fact's score and the namespace if requested."""
     fact = line.fact
     return {
-        **_known(passage=line.passage and _passage(line.passage)),
+        **_known(passage=line.passage and asdict(line.passage)),
         "id": str(fact.id),
         "line": line.text,
         "score": fact.score,
@@ -107,7 +102,7 @@ def _result(result: Result) -> dict[str, Any]:
         if answer[name] is None:
             del answer[name]
     if result.passage is not None:
-        answer["passage"] = _passage(result.passage)
+        answer["passage"] = asdict(result.passage)
     answer["id"] = str(result.id)
     for name in ("source_date", "created_at", "valid_from", "valid_until", "ends_at"):
         answer[name] = None if answer[name] is None else shown(answer[name])
