@@ -126,8 +126,7 @@ def _pool_all(context: Context) -> None:
     with session(context) as db, db.transaction():
         keys = db.execute("select namespace, fact from vectors").fetchall()
         tenants, ids = [key[0] for key in keys], [key[1] for key in keys]
-        for dims, (places, stored) in vectors.read(db, tenants, ids).items():
+        for places, stored in vectors.read(db, tenants, ids).values():
             there = [(tenants[i], ids[i]) for i in places.tolist()]
-            pooled = [pool(stored, bucket)]
-            vectors.write(db, [one for one, _ in there], [one for _, one in there], [dims] * len(there), pooled)
+            vectors.shrink(db, [one for one, _ in there], [one for _, one in there], [pool(stored, bucket)])
         db.execute("update activity set fidelity = %s", [bucket])

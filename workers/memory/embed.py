@@ -150,7 +150,7 @@ def _is_embedder(context: Context, db: Connection) -> bool:
 
 def keep_vectors(db: Connection, tenant: int, ids: Sequence[UUID], embedded: Vectors, signed: Bytes) -> None:
     """Write the (n, dims) full vectors of n facts and their (n, 128) signatures."""
-    vectors.write(db, [tenant] * len(ids), ids, [embedded.shape[1]] * len(ids), [embedded])
+    vectors.write(db, tenant, ids, embedded)
     signatures.add(db, tenant, ids, signed)
 
 

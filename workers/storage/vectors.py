@@ -15,10 +15,9 @@ HALFVEC_HEADER = 4
 
 WRITE = """
     insert into vectors (namespace, fact, full_dims, embedding)
-    select namespace, fact, full_dims, embedding
-    from unnest(%(namespaces)b::int[], %(ids)b::uuid[], %(full_dims)b::int[], %(vectors)b::halfvec[])
-        as new (namespace, fact, full_dims, embedding)
-    order by namespace, fact
+    select %(namespace)s, fact, %(dims)s, embedding
+    from unnest(%(ids)b::uuid[], %(vectors)b::halfvec[]) as new (fact, embedding)
+    order by fact
     on conflict (namespace, fact) do update set full_dims = excluded.full_dims, embedding = excluded.embedding
 """
 
@@ -42,21 +41,10 @@ DROP = """
 """
 
 
-def write(
-    db: Connection,
-    namespaces: Ints | Sequence[int],
-    ids: Sequence[UUID],
-    full_dims: Ints | Sequence[int],
-    groups: Sequence[Vectors],
-) -> None:
-    """Write n vectors, replacing existing ones, from (m, dims) arrays in the order of the facts."""
-    given = {
-        "namespaces": columns.ints(namespaces),
-        "ids": columns.uuids(ids),
-        "full_dims": columns.ints(full_dims),
-        "vectors": columns.halfvecs(db, groups),
-    }
-    db.execute(WRITE, given)
+def write(db: Connection, namespace: int, ids: Sequence[UUID], embedded: Vectors) -> None:
+    """Write the (n, dims) full vectors of n facts, replacing existing ones."""
+    given = {"namespace": namespace, "ids": columns.uuids(ids), "dims": embedded.shape[1]}
+    db.execute(WRITE, given | {"vectors": columns.halfvecs(db, [embedded])})
 
 
 def shrink(db: Connection, namespaces: Ints | Sequence[int], ids: Sequence[UUID], groups: Sequence[Vectors]) -> None:
