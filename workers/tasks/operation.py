@@ -41,26 +41,16 @@ class Facts(Params):
 P = TypeVar("P", bound=Params)
 At = TypeVar("At", bound=tuple[Any, Any])
 Body = Callable[[Any, P], Answer | dict[str, Any] | None]
-Done = dict[str, Any] | None
 
 
-def task_of(
-    operation: Operation,
-    params: type[P],
-    *,
-    base: type[Task] = EbbTask,
-    from_replica: bool = False,
-    grows: bool = False,
-    **options: Any,
-) -> Callable[[Body[P]], Any]:
+def task_of(operation: Operation, params: type[P], **options: Any) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function the task of an operation.
 
     The function gets the task and its parameters. `params` is the operation's class, or a subclass with fields for
     successors. A task that reads `from_replica` may run a second time, on the primary. After one that `grows` the words
     of the namespace are counted again.
     """
-    run = _on_replica if from_replica else _writing if operation.writes else _directly
-    return _declared(operation.name, params, operation.parameters, run, grows=grows, base=base, **options)
+    return _declared(operation.name, params, operation.parameters, writes=operation.writes, **options)
 
 
 def verb_of(operation: Operation, verb: Callable[..., Answer | dict[str, Any]], **options: Any) -> Any:
@@ -75,30 +65,19 @@ def verb_of(operation: Operation, verb: Callable[..., Answer | dict[str, Any]], 
     return task_of(operation, operation.params, **options)(body)
 
 
-def internal(name: str, params: type[P], *, base: type[Task] = EbbTask, **options: Any) -> Callable[[Body[P]], Any]:
+def internal(name: str, params: type[P], **options: Any) -> Callable[[Body[P]], Any]:
     """Return the decorator that makes a function an internal task, sent by another task or beat."""
-    return _declared(name, params, (), _directly, base=base, **options)
-
-
-def _directly(_: Task, act: Callable[[], Done]) -> Done:
-    return act()
-
-
-def _writing(_: Task, act: Callable[[], Done]) -> Done:
-    answer = act()
-    return answer if answer is None else with_lsn(answer)
-
-
-def _on_replica(task: Task, act: Callable[[], Done]) -> Done:
-    return replicas.read(context.replicas, task.request.get(LSN), act) if context.replicas else act()
+    return _declared(name, params, (), **options)
 
 
 def _declared(
     name: str,
     params: type[P],
     first: Sequence[str],
-    act: Callable[[Task, Callable[[], Done]], Done],
     *,
+    base: type[Task] = EbbTask,
+    writes: bool = False,
+    from_replica: bool = False,
     grows: bool = False,
     **options: Any,
 ) -> Callable[[Body[P]], Any]:
@@ -110,17 +89,20 @@ def _declared(
         def run(self: Task, *positional: Any, **named: Any) -> dict[str, Any] | None:
             asked = validated(name, params, names, positional, named)
 
-            def done() -> Done:
+            def act() -> dict[str, Any] | None:
                 answer = body(self, asked)
                 if grows and isinstance(asked, Scoped):
                     signals.mark_grown(context.redis, asked.namespace)
-                return plain(answer) if isinstance(answer, Answer) else answer
+                done = plain(answer) if isinstance(answer, Answer) else answer
+                return with_lsn(done) if writes and done is not None else done
 
             with routing.at(_place(self, asked), settings.shards), server.answers():
-                return act(self, done)
+                if from_replica and context.replicas:
+                    return replicas.read(context.replicas, self.request.get(LSN), act)
+                return act()
 
         run.__signature__ = _signature(params, names)  # type: ignore[attr-defined]  # for Celery's argument check
-        return app.task(bind=True, name=name, **options)(run)
+        return app.task(bind=True, name=name, base=base, **options)(run)
 
     return decorate
 
