@@ -250,10 +250,8 @@ def _takes_writes(db: Connection) -> Iterator[None]:
     """
     try:
         yield
-    except psycopg.errors.DiskFull as error:
-        raise disk_full(cause_of(error)) from error
-    except psycopg.errors.InsufficientPrivilege as error:
-        raise _not_allowed(error) from error
+    except (psycopg.errors.DiskFull, psycopg.errors.InsufficientPrivilege) as error:
+        raise broken_off(error) from error
     except psycopg.errors.ReadOnlySqlTransaction as error:
         db.close()
         raise UnavailableError(
@@ -671,20 +669,15 @@ def _refused(cause: str) -> UnavailableError:
 def broken_off(error: psycopg.Error) -> UnavailableError:
     """Return the error for a command that can be repeated, and whose statement the server broke off or refused."""
     if isinstance(error, psycopg.errors.InsufficientPrivilege):
-        return _not_allowed(error)
+        return UnavailableError(
+            f"PostgreSQL does not let Ebb's role do this: {cause_of(error)}. Have the owner of the tables `grant "
+            "select, insert, update, delete` on them to it; Ebb then goes on by itself."
+        )
     if isinstance(error, psycopg.errors.DiskFull):
         return disk_full(cause_of(error))
     if isinstance(error, psycopg.errors.LockNotAvailable):
         return UnavailableError("Another program keeps a table locked: see `pg_locks` in PostgreSQL, and try again.")
     return UnavailableError(f"PostgreSQL broke this off: {cause_of(error)}. Run the command again.")
-
-
-def _not_allowed(error: psycopg.errors.InsufficientPrivilege) -> UnavailableError:
-    """Return the error for a statement that the role may not run."""
-    return UnavailableError(
-        f"PostgreSQL does not let Ebb's role do this: {cause_of(error)}. Have the owner of the tables `grant select, "
-        "insert, update, delete` on them to it; Ebb then goes on by itself."
-    )
 
 
 def disk_full(cause: str) -> UnavailableError:
