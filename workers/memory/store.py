@@ -134,7 +134,8 @@ def store_many(
         if at_once and owner is not None and not known.any_ended:
             return _store_within(context, db, batch, known, None, now, options)
     # no transaction waits for a slow embedder or an LLM, nor for further facts while it has forgotten ones locked
-    embedded = _embedded(context, batch, known)
+    fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.deleted}
+    embedded = dict(zip(fresh, vectors_of(context, list(fresh.values())), strict=True))
     if judged:
         said = batch.rows, batch.given, batch.intents
         planned = classified(context, known.owner, *said, embedded, now, until)
@@ -168,12 +169,6 @@ def _known(context: Context, db: Connection, owner: Namespace, batch: Batch, now
     return Known(owner, known, merged | stated, deleted, any_ended)
 
 
-def _embedded(context: Context, batch: Batch, known: Known) -> Embedded:
-    """Return the vectors of new statements by hash, None where the embedder fails."""
-    fresh = {row.hash: row.text for row in batch.rows if row.hash not in known.stated | known.deleted}
-    return dict(zip(fresh, vectors_of(context, list(fresh.values())), strict=True))
-
-
 def _store_within(
     context: Context,
     db: Connection,
@@ -193,7 +188,8 @@ def _store_within(
     wanted = batch.without(deleted)
     done, endings = _write(context, db, known, wanted, embedded, now, count_turns=options.count_turns)
     answers = _merged(batch.rows, deleted, done)
-    repeated, new = answers, _new(batch.rows, answers)
+    added = {one.id for one in answers if isinstance(one, Stored) and one.action in NEW}
+    repeated, new = answers, [row for row in batch.rows if row.id in added]
     _settle_deletion_requests(db, tenant, {row.hash for row in new}, forced)
     faded = _touched(context, db, tenant, batch.intents, answers, now, options)
     if first:
@@ -208,11 +204,6 @@ def _store_within(
         replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded) if isinstance(one, Stored) else one
         for one in answers
     ]
-
-
-def _new(rows: Sequence[Fact], answers: Sequence[Stored | InvalidInputError]) -> list[Fact]:
-    new = {answer.id for answer in answers if isinstance(answer, Stored) and answer.action in NEW}
-    return [row for row in rows if row.id in new]
 
 
 def _record_occurrences(
