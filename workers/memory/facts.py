@@ -192,13 +192,9 @@ def forgotten(
 
 
 def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
-    said = {name: value for name, value in asdict(one).items() if name != "tombstone_at"}
-    return ForgottenFact(**said, restorable_until=_restorable_until(context, one))
-
-
-def _restorable_until(context: Context, one: Tombstone) -> datetime | None:
-    """Return when a purge may erase a fact, if ever; retention begins at the later of its two dates."""
-    settings = context.settings
+    """Return a tombstone with when a purge may erase it, if ever; retention begins at the later of its two dates."""
+    said, settings = asdict(one), context.settings
     days = settings.retention_days if one.reason in REQUESTED else settings.deep_days
-    begins = max(one.forgotten_at, one.tombstone_at or one.forgotten_at)
-    return None if days is None else begins + min(timedelta(days=days), datetime.max.replace(tzinfo=UTC) - begins)
+    begins = max(one.forgotten_at, said.pop("tombstone_at") or one.forgotten_at)
+    last = None if days is None else begins + min(timedelta(days=days), datetime.max.replace(tzinfo=UTC) - begins)
+    return ForgottenFact(**said, restorable_until=last)
