@@ -164,7 +164,8 @@ KEPT_SECONDS = 3_600
 def verdicts(redis: Redis, namespace: str, ids: Sequence[UUID]) -> dict[UUID, Intent]:
     """Return the recent verdicts with these ids."""
     found = redis.mget([_key(namespace, id_) for id_ in ids]) if ids else []
-    return {id_: _parsed(said) for id_, said in zip(ids, found, strict=True) if isinstance(said, bytes)}
+    said = {id_: one.decode().partition(" ") for id_, one in zip(ids, found, strict=True) if isinstance(one, bytes)}
+    return {id_: Intent(Action(action), UUID(target) if target else None) for id_, (action, _, target) in said.items()}
 
 
 def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> dict[UUID, Intent]:
@@ -179,8 +180,3 @@ def keep_verdicts(redis: Redis, namespace: str, new: Mapping[UUID, Intent]) -> d
 
 def _key(namespace: str, id_: UUID) -> str:
     return f"{KEY}:{namespace}:{id_}"
-
-
-def _parsed(said: bytes) -> Intent:
-    action, _, target = said.decode().partition(" ")
-    return Intent(Action(action), UUID(target) if target else None)
