@@ -220,9 +220,8 @@ def _selection(asked: contract.Selection, default: Reasons, allowed: Reasons) ->
 
 
 def _results(ids: Sequence[UUID], outcomes: Sequence[Outcome | InvalidInputError]) -> dict[str, Any]:
-    return {"results": [_result(id_, outcome) for id_, outcome in zip(ids, outcomes, strict=True)]}
-
-
-def _result(id_: UUID, outcome: Outcome | InvalidInputError) -> dict[str, Any]:
-    shown = forgetting.refused(id_, outcome) if isinstance(outcome, InvalidInputError) else outcome
-    return shown.model_dump(mode="json", exclude_defaults=True)
+    shown = [
+        forgetting.refused(id_, one) if isinstance(one, InvalidInputError) else one
+        for id_, one in zip(ids, outcomes, strict=True)
+    ]
+    return {"results": [one.model_dump(mode="json", exclude_defaults=True) for one in shown]}
