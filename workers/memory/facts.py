@@ -111,15 +111,13 @@ def _shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> list
 
 def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Iterator[dict[str, Any]]:
     """Yield facts as of `now`, in the format of an export, from rows of `exports`."""
-    instant = now.timestamp()
-    coactivations = np.array([row["coactivations"] for row in rows], dtype=np.int64)
-    strength = tiers.strength(np.array([row["base"] for row in rows]), coactivations)
-    curve = tiers.curve(strength, coactivations)
-    anchors = _anchors(rows)
+    instant, anchors = now.timestamp(), _anchors(rows)
+    strength = tiers.strength(anchors.base, anchors.coactivations)
+    curve = tiers.curve(strength, anchors.coactivations)
     age_days = (instant - np.minimum(fading.with_pins(anchors).last_seen_at, instant)) / confidence.DAY
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     own = [hygiene(context, row["settings"]) for row in rows]
-    believed = _effective_confidence(rows, instant, own)
+    believed = _effective_confidence(rows, anchors, instant, own)
     ends = endings_at(*fading.ends(anchors, rules_of_each(context, own)))
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
@@ -162,15 +160,14 @@ def _is_stale(row: dict[str, Any], own: Hygiene, instant: float) -> bool:
     return bool(episodes.stale_at(since, own.stale_days)[0] <= instant)
 
 
-def _effective_confidence(rows: list[dict[str, Any]], instant: float, own: Sequence[Hygiene]) -> Floats:
+def _effective_confidence(
+    rows: list[dict[str, Any]], anchors: Anchors, instant: float, own: Sequence[Hygiene]
+) -> Floats:
     """Return the confidence at an instant, with soft decay and, for semantic facts, the half-life."""
     semantic = np.array([row["kind"] == "semantic" for row in rows])
     half_life = np.where(semantic, [one.half_life for one in own], np.inf)
-    believed = np.array([row["confidence"] for row in rows])
-    pinned_until = np.array([row["pinned_until"] for row in rows])
-    confirmed_at = np.maximum([row["confirmed_at"] for row in rows], np.minimum(pinned_until, instant))
-    expires_at = np.array([row["expires_at"] for row in rows])
-    softened = confidence.softened(believed, confirmed_at, expires_at, instant)
+    confirmed_at = np.maximum(anchors.confirmed_at, np.minimum(anchors.pinned_until, instant))
+    softened = confidence.softened(anchors.confidence, confirmed_at, anchors.expires_at, instant)
     return confidence.effective_confidence(softened, (instant - confirmed_at) / confidence.DAY, half_life)
 
 
