@@ -178,8 +178,7 @@ def recall(self: RecallTask, asked: contract.Recall) -> dict[str, Any]:
     self.admit(asked, [asked])
     with timed("recall all"):
         found = finding.recall(context, asked.namespace, question, at)
-    _touch_found(self, asked, found, at)
-    return answers.recalled(found)
+    return _answer(self, asked, found, at)
 
 
 @task_of(contract.RECALL_MANY, contract.RecallMany, **LIMITS | {"soft_time_limit": 35, "time_limit": 40})
@@ -192,7 +191,8 @@ def recall_many(self: RecallTask, asked: contract.RecallMany) -> dict[str, Any]:
         self.admit(asked, each)
         with timed("recall all"):
             found = finding.recall_many(context, asked.namespace, [question for _, question in good], at)
-        return [_answer(self, *one, at) for one in zip(each, found, strict=True)]
+        answered = zip(each, found, strict=True)
+        return [this if isinstance(this, NotFoundError) else _answer(self, one, this, at) for one, this in answered]
 
     every = apply_to_valid([_checked(one, asked.namespace) for one in asked.queries], find)
     return {
@@ -217,20 +217,13 @@ def _checked(given: Any, namespace: str) -> tuple[contract.Recall, Question] | I
         return error
 
 
-def _answer(
-    task: RecallTask, asked: contract.Recall, found: Recalled | NotFoundError, at: datetime
-) -> dict[str, Any] | InvalidInputError:
-    if isinstance(found, NotFoundError):
-        return found
-    _touch_found(task, asked, found, at)
-    return answers.recalled(found)
-
-
-def _touch_found(task: RecallTask, asked: contract.Recall, found: Recalled, at: datetime) -> None:
+def _answer(task: RecallTask, asked: contract.Recall, found: Recalled, at: datetime) -> dict[str, Any]:
+    """Return the answer to a question, and have its results touched."""
     if asked.touch and asked.why is None and not asked.is_past:
         task.touch_afterwards(
             asked.namespace, found.results, at, asked.query, deep=asked.deep, uncertain=found.uncertain
         )
+    return answers.recalled(found)
 
 
 def _recall_question(asked: contract.Recall) -> Question:
