@@ -165,7 +165,10 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
     """Restore facts by ids or by a selection; return the outcomes."""
     at = write_instant(self, asked.now)
     if asked.ids is not None:
-        return _restore(asked.namespace, asked.ids, at)
+        restored = restoring.restore(context, asked.namespace, asked.ids, at)
+        signals.mark_grown(context.redis, asked.namespace)
+        regenerate_soon(asked.namespace, restored.faded)
+        return _results(asked.ids, [restored.outcomes[id_] for id_ in asked.ids])
     selection = _selection(asked, BY_DECAY, EVERY_REASON)
     if asked.dry_run:
         return {"matching": restoring.selected(context, asked.namespace, selection)}
@@ -175,13 +178,6 @@ def restore(self: Task, asked: Restore) -> dict[str, Any]:
         going = {"now": at.isoformat(), "after": cursors.following(rest), "so_far": answer}
         hand_over(self, asked, going, f"{done.restored} facts so far")
     return answered(asked, answer)
-
-
-def _restore(name: str, ids: Sequence[UUID], at: datetime) -> dict[str, Any]:
-    done = restoring.restore(context, name, ids, at)
-    signals.mark_grown(context.redis, name)
-    regenerate_soon(name, done.faded)
-    return _results(ids, [done.outcomes[id_] for id_ in ids])
 
 
 def _restore_selected(asked: Restore, selection: Selection, at: datetime, own_id: UUID) -> tuple[SoFar, Cursor | None]:
