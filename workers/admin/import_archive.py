@@ -215,9 +215,8 @@ def _restored(
     ids = [one.id for one, is_there in zip(given, there, strict=True) if is_there]
     if not ids:
         return outcomes
-    with transaction(context.database_url) as db:
-        owner = namespaces.find_or_add(db, namespace)
-        restored, faded = restore_within(context, db, owner, ids, now, by="import")
+    with context.namespace(namespace) as (db, tenant):
+        restored, faded = restore_within(context, db, tenant, ids, now, namespace, by="import")
     return [
         _outcome(one.id, restored[one.id], faded=one.id in faded) if is_there else outcome
         for one, outcome, is_there in zip(given, outcomes, there, strict=True)

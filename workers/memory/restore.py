@@ -26,7 +26,6 @@ from workers.storage import (
     duplicate_pairs,
     events,
     merged_texts,
-    namespaces,
     signatures,
     statements,
     supersession,
@@ -34,8 +33,7 @@ from workers.storage import (
     turns,
 )
 from workers.storage.activity import Activity
-from workers.storage.connection import Connection, transaction
-from workers.storage.namespaces import Namespace
+from workers.storage.connection import Connection
 from workers.storage.tombstones import Cursor, Selection, Standing
 
 VOUCHED_FOR = 1.0
@@ -76,11 +74,8 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
     Raises:
         UnavailableError: an equal fact is being stored concurrently; nothing was changed.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return Batch({id_: no_fact(id_, namespace) for id_ in ids})
-        outcomes, faded = restore_within(context, db, tenant, _with_merged(db, tenant.id, ids), now)
+    with context.namespace(namespace) as (db, tenant):
+        outcomes, faded = restore_within(context, db, tenant, _with_merged(db, tenant, ids), now, namespace)
         return Batch({id_: outcomes[id_] for id_ in ids}, faded)
 
 
@@ -101,14 +96,11 @@ def restore_next(
     Raises:
         UnavailableError: an equal fact is being stored concurrently; nothing was changed.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return Batch()
-        chosen = tombstones.found(db, tenant.id, selection, AT_ONCE, behind)
+    with context.namespace(namespace) as (db, tenant):
+        chosen = tombstones.found(db, tenant, selection, AT_ONCE, behind)
         if not chosen:
             return Batch()
-        outcomes, faded = restore_within(context, db, tenant, [one.id for one in chosen], now)
+        outcomes, faded = restore_within(context, db, tenant, [one.id for one in chosen], now, namespace)
     last = Cursor(chosen[-1].forgotten_at, chosen[-1].id) if len(chosen) == AT_ONCE else None
     return Batch(outcomes, faded, last)
 
@@ -132,8 +124,8 @@ def count_restored(context: Context, namespace: str, now: datetime) -> int:
 
 def selected(context: Context, namespace: str, selection: Selection) -> int:
     """Return the number of selected tombstones."""
-    with transaction(context.database_url) as db:
-        return tombstones.count_found(db, namespaces.id_of(db, namespace), selection)
+    with context.namespace(namespace) as (db, tenant):
+        return tombstones.count_found(db, tenant, selection)
 
 
 def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) -> tuple[list[UUID], list[UUID]]:
@@ -142,37 +134,35 @@ def revive(context: Context, namespace: str, ids: Sequence[UUID], at: datetime) 
     Returns the facts restored by this or an earlier delivery, which need no touch, and those with only a signature
     left. Such restorations do not count towards pinning.
     """
-    with transaction(context.database_url) as db:
-        tenant = namespaces.find(db, namespace)
-        if tenant is None:
-            return [], []
-        _, faded = restore_within(context, db, tenant, ids, at, by="recall")
-        restored = events.done_at(db, tenant.id, ids, "restored", at)
+    with context.namespace(namespace) as (db, tenant):
+        _, faded = restore_within(context, db, tenant, ids, at, namespace, by="recall")
+        restored = events.done_at(db, tenant, ids, "restored", at)
     return [id_ for id_ in ids if id_ in restored], faded
 
 
 def restore_within(
-    context: Context, db: Connection, tenant: Namespace, ids: Sequence[UUID], now: datetime, by: str | None = None
+    context: Context, db: Connection, tenant: int, ids: Sequence[UUID], now: datetime, name: str, by: str | None = None
 ) -> tuple[dict[UUID, Outcome | InvalidInputError], list[UUID]]:
     """Restore facts in an open transaction; return the outcomes, and the facts with less than the full vector.
 
-    With `by`, which names the operation in their history, only those that were forgotten without a request.
+    `name` is that of the namespace. With `by`, which names the operation in their history, only those that were
+    forgotten without a request.
     """
-    unpack(context, db, tenant.id, ids)
-    rows = _swept(context, db, tenant.id, ids, now)
-    there = tombstones.standings(db, tenant.id, ids, now)
-    done = events.done_at(db, tenant.id, ids, "restored", now)
+    unpack(context, db, tenant, ids)
+    rows = _swept(context, db, tenant, ids, now)
+    there = tombstones.standings(db, tenant, ids, now)
+    done = events.done_at(db, tenant, ids, "restored", now)
     known = filter(None, map(there.get, dict.fromkeys(ids)))
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
-    forget_ended(context, db, tenant.id, statements.ask(db, tenant.id, [one.hash for one in gone])(), now)
-    refused = _refused(context, db, tenant.id, gone, now)
+    forget_ended(context, db, tenant, statements.ask(db, tenant, [one.hash for one in gone])(), now)
+    refused = _refused(context, db, tenant, gone, now)
     back = [one for one in gone if one.id not in done.union(refused)]
-    pinned = _revive(context, db, tenant.id, rows, back, now, by)
+    pinned = _revive(context, db, tenant, rows, back, now, by)
     # with those of an earlier delivery, which may have ended before it asked for their vectors
     live = rows.among({one.id for one in back if _becomes_live(one)} | {id_ for id_ in done if there[id_].live})
     restored = {one.id: Outcome(id=one.id, action="restored", pinned=one.id in pinned) for one in back}
     outcomes = {
-        id_: outcome_of(id_, there[id_].forgotten_at, there[id_].reason) if id_ in there else no_fact(id_, tenant.name)
+        id_: outcome_of(id_, there[id_].forgotten_at, there[id_].reason) if id_ in there else no_fact(id_, name)
         for id_ in ids
     }
     return outcomes | restored | refused, live.only(live.anchors.fidelity == FINGERPRINT).ids
