@@ -137,8 +137,7 @@ def _fault(row: Fact, intent: Intent, target: Standing | None, own: Standing | N
 def contradicting(context: Context, asked: ListContradictions, now: datetime) -> Contradictions:
     """Return a page of live facts that contradict each other, those found last first."""
     behind = cursors.place(asked.cursor, ContradictionCursor)
-    with transaction(context.database_url) as db:
-        tenant = namespaces.id_of(db, asked.namespace)
+    with context.namespace(asked.namespace) as (db, tenant):
         found = supersession.contradictions(db, tenant, now, asked.limit + 1, behind)
         total = supersession.count_contradictions(db, tenant, now)
     shown, following = cursors.page(found, asked.limit, lambda one: ContradictionCursor(one.found_at, *sorted(one.ids)))
