@@ -83,14 +83,19 @@ def test_the_answer_has_the_class_its_reason_and_the_end(
         assert (ends(one), one.life.ending.reason) == (pytest.approx(days), ends_for)
 
 
-def test_every_reader_reports_the_same_ending(memory: Memory) -> None:
-    (one,) = stored(memory, {"text": "Ana takes green tea.", "entity": "Ana", "key": "tea"}, classify=True)
+@pytest.mark.parametrize(("schedule", "classify", "reason"), [("onCapture", True, "faded"), ("manual", False, None)])
+def test_every_reader_reports_the_same_ending(
+    memory: Memory, schedule: str, *, classify: bool, reason: str | None
+) -> None:
+    memory.choose({"hygiene.schedule": schedule})
+    given = {"text": "Ana takes green tea.", "entity": "Ana", "key": "tea", "confidence": 0.9}
+    (one,) = stored(memory, given, classify=classify)
     expected = (one.life.ending.at, one.life.ending.reason)
-    assert expected[1] == "faded"
+    assert expected[1] == reason
     (recalled,) = memory.ask("green tea").results
     (looked_up,), _ = lookup(memory.context, Lookup(entity="Ana"), day(0))
     assert (recalled.ends_at, recalled.ends_for) == (looked_up.ends_at, looked_up.ends_for) == expected
-    (exported,) = export.export(memory.context, "default", day(0))
+    (exported,) = (one for one in export.export(memory.context, "default", day(0)) if "text" in one)
     shown = show.show(memory.context, "default", one.id, day(0))
     (listed,), _ = show.page(memory.context, ListFacts(limit=10), day(0))
     assert {(line["ends_at"], line["ends_for"]) for line in (exported, shown, listed)} == {expected}

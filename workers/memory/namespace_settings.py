@@ -63,7 +63,7 @@ def namespace_rules(context: Context, db: Connection, owners: Ints, *, janitor: 
 
 def rules_of_each(context: Context, own: Sequence[Hygiene]) -> FadingRules:
     """Return the decay rules of n facts, given the hygiene numbers of each."""
-    return _rules(context, own, np.arange(len(own)))
+    return _rules(context, [for_passes(one) for one in own], np.arange(len(own)))
 
 
 def _rules(context: Context, own: Sequence[Hygiene], places: Ints) -> FadingRules:
