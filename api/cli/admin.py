@@ -207,18 +207,18 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
         for url in context.settings.broker_urls:  # workers embed the shards of their own group
             with Client(url) as group:
                 group.send("memory.embed_pending", {})
-        waiting, changed = total, time.monotonic()
+        waiting, fewest, changed = total, total, time.monotonic()
         while waiting and time.monotonic() - changed < WAITS_FOR_WORKERS:
             time.sleep(0.2)
-            left = embed.waiting(context)
-            waiting, changed = (left, time.monotonic()) if left != waiting else (waiting, changed)
-            show(total - waiting, total - waiting, total)
-    embedder = context.embedder.name
+            waiting = embed.waiting(context)
+            if waiting < fewest:  # workers with another embedder add facts that wait too
+                fewest, changed = waiting, time.monotonic()
+            show(total - fewest, total - fewest, total)
+    embedder, embedded = context.embedder.name, total - min(waiting, total)
     if as_json:
-        done = {"facts": total, "embedded": total - waiting, "waiting": waiting, "embedder": embedder}
-        output.print_json(done)
+        output.print_json({"facts": total, "embedded": embedded, "waiting": waiting, "embedder": embedder})
         return
-    output.console().print(f"{total - waiting} of {output.counted(total, 'fact')} embedded with {embedder}")
+    output.console().print(f"{embedded} of {output.counted(total, 'fact')} embedded with {embedder}")
     if waiting:
         output.console().print(
             "The rest is embedded by workers that run with this embedder, within two minutes also where one has just "

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from live_system import ROOT, LiveSystem, eventually
 from psycopg import errors
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from api.cli import doctor
+from api.cli import admin, doctor
 from api.up import servers
 from workers.coordination import signals
 from workers.coordination.redis import clock, open_redis, own_keys
@@ -115,6 +116,28 @@ def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_h
     assert diagnosis.returncode == 1
     said = " ".join(diagnosis.stdout.split())
     assert "but all@tests has static:minilm-distilled:256. Such workers store facts without vectors" in said
+
+
+@pytest.mark.slow
+def test_reembedding_does_not_wait_for_what_workers_with_the_old_embedder_store_meanwhile(
+    idle: LiveSystem, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin, "WAITS_FOR_WORKERS", 1.0)
+    idle.start("all")
+
+    def store_when_reset() -> None:
+        eventually(
+            lambda: idle.rows("select name from embedders where name like 'hashing%%'"), "the embedder is replaced"
+        )
+        client.store_many([{"text": f"Fender {number} is new."} for number in range(5)])
+
+    with idle.client() as client, ThreadPoolExecutor(1) as pool:
+        client.store("The boat is moored.")
+        idle.settings["EBB_EMBEDDER"] = "hashing"
+        stored = pool.submit(store_when_reset)
+        done = idle.ebb_json("reembed")
+        stored.result()
+    assert (done["facts"], done["embedded"]) == (1, 0)
 
 
 @pytest.mark.slow
