@@ -7,8 +7,9 @@ from uuid import UUID
 import pytest
 from memory import LOCK_WAITS, Memory, day, wait_for
 
+from workers.admin import branches as branching
 from workers.errors import EmbedderMismatchError, EmbeddingError
-from workers.memory import embed
+from workers.memory import embed, restore
 from workers.memory.add import Stored
 from workers.memory.embed import check_embedder
 from workers.storage import activity, due, vectors
@@ -255,6 +256,39 @@ def test_a_reset_that_deadlocks_with_a_writer_is_done_again(memory: Memory, othe
             wait_for(lambda: memory.value(LOCK_WAITS) > 0)
             activity.lock(db, 1, [first])
         assert reset.result() == 2
+
+
+@pytest.mark.parametrize("what", ["restored", "branched"])
+def test_a_reset_finds_the_facts_that_are_copied_while_it_waits(memory: Memory, other: Memory, what: str) -> None:
+    first, ended = memory.add("Tea at four."), memory.add("Ana rows.", decay_class="session")
+    memory.decay(2)
+    assert memory.demote(at=9) == 1
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            activity.lock(db, 1, [first])
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            if what == "restored":
+                restore.restore(memory.context, "default", [ended], day(9))
+            else:
+                branching.copy(memory.context, branching.begin(memory.context, "default", 7), branching.START)
+        assert reset.result() == 2
+    assert memory.value("select count(*) from activity where fidelity <> 0") == 0
+
+
+def test_recalls_are_answered_while_a_reset_clears_deep_memory(memory: Memory, other: Memory) -> None:
+    memory.add("Tea at four.")
+    memory.add("Ana rows.", decay_class="session")
+    memory.decay(2)
+    memory.demote(at=9)
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            db.execute("select from deep for update")
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            assert [one.text for one in memory.ask("tea", at=9).results] == ["Tea at four."]
+        assert reset.result() == 1
+    assert memory.value("select count(*) from deep where signature is not null") == 0
 
 
 def test_only_what_is_pending_is_embedded(memory: Memory) -> None:

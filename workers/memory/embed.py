@@ -276,6 +276,7 @@ def _reset_shard(context: Context, attempts: int = RESETS) -> int:
             # Facts before vectors, the lock order of a pass, to avoid a deadlock.
             vectors.mark_all_pending(db)
             vectors.clear(db)
+            vectors.mark_all_pending(db)  # those that were copied, or left deep memory, meanwhile
             signatures.drop_indexes(db)
             return vectors.count_pending(db)
     except psycopg.errors.DeadlockDetected:

@@ -159,7 +159,7 @@ IS_EMBEDDER = "select exists (select from embedders where name = %(name)s for sh
 
 CLEAR = "truncate vectors, signatures"
 
-CLEAR_DEEP = "update deep set signature = null"
+CLEAR_DEEP = "update deep set signature = null where signature is not null"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,9 @@ def ask_whether_embedder(db: Connection, name: str) -> Callable[[], bool]:
 def clear(db: Connection) -> None:
     """Delete all vectors and signatures of all namespaces, to be computed again from the texts.
 
-    Deep memory is not embedded again, so its facts are found by words alone until they are restored.
+    Deep memory is not embedded again, so its facts are found by words alone until they are restored. It is cleared
+    first, as recalls wait for the rest, and then of what was moved there meanwhile.
     """
+    db.execute(CLEAR_DEEP)
     db.execute(CLEAR)
     db.execute(CLEAR_DEEP)
