@@ -124,6 +124,8 @@ def test_what_was_restored_twice_does_not_end_by_itself_again(memory: Memory) ->
     memory.unpin(id_, at=3_651)
     memory.decay(3_653)
     assert memory.row(id_)["forgotten_reason"] in BY_DECAY
+    assert restore.revive(memory.context, "default", [id_], day(3_654)) == ([id_], [id_])
+    assert memory.row(id_)["pinned_until"] == 3_651  # a recall is no wish of the owner
 
 
 def test_what_its_owner_forgets_and_restores_twice_is_not_pinned(memory: Memory) -> None:

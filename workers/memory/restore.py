@@ -231,7 +231,8 @@ def _revive(
     signatures.revive(db, tenant, live.ids)
     duplicate_pairs.compare_again(db, tenant, live.ids)
     begin_again(context, db, tenant, live, now)
-    pinned = _pin_for_good(context, db, tenant, _restored_often(db, tenant, back, live.ids), now)
+    often = _restored_often(db, tenant, back, live.ids) if by is None else []
+    pinned = _pin_for_good(context, db, tenant, often, now)
     supersession.find_contradictions(db, tenant, live.ids, now)
     return pinned
 
