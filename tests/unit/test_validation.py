@@ -2,7 +2,7 @@
 
 import math
 import re
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
@@ -449,6 +449,7 @@ def test_ids_must_be_uuids(given: Any) -> None:
         ("2025-03-01T10:00:00Z", datetime(2025, 3, 1, 10, tzinfo=UTC)),
         ("2025-03-01T10:00:00.5+02:00", datetime(2025, 3, 1, 8, 0, 0, 500_000, tzinfo=UTC)),
         ("2025-03-01", datetime(2025, 3, 1, tzinfo=UTC)),
+        (date(2025, 3, 1), datetime(2025, 3, 1, tzinfo=UTC)),
         (1_740_823_200, datetime(2025, 3, 1, 10, tzinfo=UTC)),
         (1_740_823_200.5, datetime(2025, 3, 1, 10, 0, 0, 500_000, tzinfo=UTC)),
         ("1740823200", datetime(2025, 3, 1, 10, tzinfo=UTC)),

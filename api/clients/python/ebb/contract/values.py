@@ -4,7 +4,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from math import isfinite
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -116,7 +116,9 @@ def _category(letter: str) -> str:
 
 
 def _midnight(value: Any) -> Any:
-    """Return a date as its midnight in UTC, other values unchanged."""
+    """Return a date, such as one in a Celery message, as its midnight in UTC, other values unchanged."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, str) and FEW_DIGITS.fullmatch(value):
         raise ValueError("may be a date or epoch seconds; write a date as 2025-01-31, seconds as a number")
     if not isinstance(value, str) or not DATE.fullmatch(value):
