@@ -20,6 +20,13 @@ SEPARATOR = "\x06\x16"
 SENT_AT = "ebb_sent_at"
 """Header with the time at which a task was sent, in epoch seconds."""
 
+UNACKED = "ebb:unacked"
+"""Hash of the messages that Ebb's workers hold.
+
+Its keys are Ebb's own: workers of other programs on the same Redis redeliver what they find in kombu's after another
+time, and Ebb's workers would do so with theirs.
+"""
+
 LSN = "ebb_lsn"
 """The header, and the field of a write's answer, that says up to where a replica must have replayed to show it."""
 
@@ -88,6 +95,9 @@ def configuration(redis_url: str) -> dict[str, Any]:
     """Return the configuration shared by workers and clients: servers, queues, JSON only."""
     transport = {
         "visibility_timeout": VISIBILITY_SECONDS,
+        "unacked_key": UNACKED,
+        "unacked_index_key": f"{UNACKED}_index",
+        "unacked_mutex_key": f"{UNACKED}_mutex",
         "unacked_restore_interval": 1,
         "unacked_restore_throttle": 1,
         "unacked_mutex_expire": 10,

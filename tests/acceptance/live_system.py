@@ -23,13 +23,12 @@ import redis
 from celery import Celery
 from databases import SHARDS, on_each_shard, together
 from kombu.exceptions import OperationalError
-from kombu.transport import redis as redis_transport
 from psycopg import sql
 
 from api.client import Client
 from workers.coordination import bulk, outbox, touches, transport
 from workers.coordination.redis import open_redis, own_keys
-from workers.queues import configuration, lists_of
+from workers.queues import UNACKED, configuration, lists_of
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "api" / "docs" / "images"
@@ -229,7 +228,7 @@ class LiveSystem:
             for name in chain.from_iterable(map(lists_of, QUEUES["all"].split(","))):
                 pipeline.llen(name)
             pipeline.client_list()
-            pipeline.hkeys(redis_transport.Channel.unacked_key)
+            pipeline.hkeys(UNACKED)
             *lengths, clients, unsettled = pipeline.execute()
         waiting = sum(one["cmd"] == "brpop" and "b" in one["flags"] for one in clients)
         return None if any(lengths) or waiting < len(self.workers) else set(unsettled)

@@ -16,7 +16,7 @@ from tests.benchmarks.queued import NAMESPACE
 from tests.benchmarks.scale import Size
 from workers.coordination import bulk
 from workers.coordination.redis import own_keys
-from workers.queues import RECALL, STORE, length_of
+from workers.queues import RECALL, STORE, UNACKED, length_of
 from workers.storage.connection import close_pools
 
 NAME = "bench_fairness"
@@ -29,8 +29,6 @@ LONGEST_SECONDS = 20.0
 DRAIN_SECONDS = 120.0
 PROBE_SECONDS = 0.05
 GIVEN_UP = 60.0
-UNACKED = "unacked"
-"""Where Celery notes the messages that workers have."""
 
 LOADS: dict[load.Kind, tuple[str, float, float | None]] = {
     "batches": ("4 clients of store_many of 1,000", 1.5, 2.5),

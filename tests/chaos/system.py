@@ -28,7 +28,7 @@ from workers.context import Context
 from workers.coordination import bulk, outbox, touches
 from workers.coordination.redis import own_keys
 from workers.memory.embed import check_embedder
-from workers.queues import configuration, length_of
+from workers.queues import UNACKED, configuration, length_of
 from workers.settings import Settings
 from workers.storage import schema
 
@@ -300,7 +300,7 @@ class System:
                 "bulk lane": bulk.waiting(own)["batches"],
                 "touches": int(own.zcard(touches.SENT)),
             }
-            return queues | {"unacknowledged": int(keys.hlen("unacked"))} | kept
+            return queues | {"unacknowledged": int(keys.hlen(UNACKED))} | kept
 
     def lost_children(self) -> dict[str, int]:
         """Return the number of lost children by task, from the workers' logs."""

@@ -9,6 +9,7 @@ from kombu.transport import redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from workers.coordination import transport
+from workers.queues import configuration
 
 
 def test_a_channel_of_a_closed_connection_raises_an_error_of_connections(redis_url: str) -> None:
@@ -62,6 +63,22 @@ def test_a_message_is_redelivered_by_the_clock_of_redis_whatever_those_of_worker
         assert channel.client.hlen(channel.unacked_key) == (not redelivered)
         message.ack()
         queue.clear()
+        queue.close()
+
+
+def test_what_a_worker_of_another_program_holds_for_long_is_left_to_it(redis_url: str) -> None:
+    own = configuration(redis_url)["broker_transport_options"]
+    with (
+        Connection(redis_url) as others,
+        Connection(redis_url, transport=transport.Transport, transport_options=own) as connection,
+    ):
+        queue, held = others.SimpleQueue("lessons"), others.default_channel
+        queue.put("Practise the scales.")
+        message = queue.get(timeout=10)
+        held.client.zadd(held.unacked_index_key, {message.delivery_tag: 0.0})
+        connection.default_channel.qos.restore_visible(interval=1)
+        assert held.client.hkeys(held.unacked_key) == [message.delivery_tag.encode()]
+        message.ack()
         queue.close()
 
 

@@ -18,7 +18,7 @@ from ebb.broker import RESULTS_AFTER
 from tests.soak.system import System
 from workers.coordination import bulk, outbox
 from workers.coordination.redis import open_redis, own_keys
-from workers.queues import MAINTENANCE, RECALL, STORE, length_of
+from workers.queues import MAINTENANCE, RECALL, STORE, UNACKED, length_of
 
 PROC = Path("/proc")
 KIB = 1024
@@ -156,7 +156,7 @@ def waiting(system: System) -> float:
 def _waiting(messages: redis.Redis, own: redis.Redis) -> dict[str, float]:
     found = {f"queue {name}": float(length_of(messages, name)) for name in (RECALL, STORE, MAINTENANCE)}
     kept = {"outbox": float(outbox.size(own)), "bulk lane": float(bulk.waiting(own)["batches"])}
-    return found | {"unacknowledged": float(messages.hlen("unacked"))} | kept
+    return found | {"unacknowledged": float(messages.hlen(UNACKED))} | kept
 
 
 def _redis(system: System) -> dict[str, float]:
