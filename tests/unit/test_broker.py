@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from celery import Celery
 from ebb import broker
-from ebb.celery import configure
+from ebb.celery import PRIORITIES, SEPARATOR, configure
+from kombu.transport.redis import Channel
 
 from api.client import Client
 from api.http.door import Door
 from api.transport import HANGS_SECONDS, refusal
 from workers import queues
+from workers.coordination import shares
 from workers.errors import InvalidInputError
 from workers.settings import Settings
 
@@ -113,6 +115,18 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
     app.conf[options] = {"global_keyprefix": "mine:"}
     with pytest.raises(ValueError, match="global_keyprefix"):
         configure(app)
+
+
+@pytest.mark.parametrize("options", [{"priority_steps": list(range(10))}, {"sep": ":"}])
+def test_a_celery_program_with_other_lists_for_priorities_is_refused(options: dict[str, Any]) -> None:
+    app = Celery(set_as_current=False, broker="redis://host/0", broker_transport_options=options)
+    with pytest.raises(ValueError, match="lists that Ebb's workers do not read; make a second app"):
+        configure(app)
+
+
+def test_the_priorities_of_celery_programs_are_those_of_ebb() -> None:
+    assert set(shares.CLASSES) == PRIORITIES == set(Channel.priority_steps)
+    assert queues.SEPARATOR == SEPARATOR == Channel.sep
 
 
 def test_a_celery_program_that_reads_no_results_as_json_is_refused() -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from celery import Celery
 
 JSON = "json"
+PRIORITIES, SEPARATOR = {0, 3, 6, 9}, "\x06\x16"
+"""The priorities whose lists Ebb's workers read, and what stands before them in the names of lists: Celery's own."""
 
 
 def configure(app: "Celery", redis_url: str | None = None) -> None:
@@ -23,7 +25,8 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     those of Ebb, also for its own tasks: if it has others, make a second app for Ebb.
 
     Raises:
-        ValueError: the URL is not supported, or the app has none, a prefix for its keys, or results that are not JSON.
+        ValueError: the URL is not supported, or the app has none, a prefix for its keys, other lists for its
+            priorities, or results that are not JSON.
     """
     address = redis_url or app.conf.broker_url
     if address is None or isinstance(address, list | tuple):
@@ -31,6 +34,12 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     for options in (app.conf.broker_transport_options, app.conf.result_backend_transport_options):
         if options.get("global_keyprefix"):
             raise ValueError("The app has a global_keyprefix, by which it and Ebb miss each other; make a second app.")
+    lists = app.conf.broker_transport_options
+    if lists.get("sep", SEPARATOR) != SEPARATOR or not PRIORITIES.issuperset(lists.get("priority_steps", ())):
+        raise ValueError(
+            "The app has a sep, or priority_steps other than 0, 3, 6 and 9, by which it sends tasks with a priority to "
+            "lists that Ebb's workers do not read; make a second app."
+        )
     if (form := app.conf.result_serializer) != JSON:
         raise ValueError(f"The app reads results as {form}, and Ebb writes JSON; make a second app.")
     routes = app.conf.task_routes or ()
