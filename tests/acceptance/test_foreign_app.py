@@ -175,6 +175,29 @@ def test_a_program_with_another_serializer_sends_and_reads_json_of_ebb(live: Liv
     assert done.stdout.strip() == "added"
 
 
+CATCHING = """
+import sys
+import ebb
+from celery import Celery
+from ebb.celery import configure
+
+app = Celery("foreign", broker=sys.argv[1])
+configure(app)
+try:
+    app.send_task("memory.store", kwargs={"text": "", "namespace": sys.argv[2]}).get(timeout=10)
+except ebb.InvalidInputError as error:
+    print(error)
+app.close()
+"""
+
+
+def test_a_program_catches_an_error_of_a_task_as_that_of_the_library(live: LiveSystem, namespace: str) -> None:
+    command = [sys.executable, "-c", CATCHING, live.redis_url, namespace]
+    done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=True)
+
+    assert "empty fact text" in done.stdout
+
+
 def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSystem) -> None:
     with redis.Redis.from_url(live.redis_url) as queues:
         queues.rpush("celery", "{}")

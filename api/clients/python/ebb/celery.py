@@ -7,6 +7,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import ebb.errors  # noqa: F401 - Celery finds the classes of errors only in modules that are loaded
 from ebb.broker import celery_configuration
 from ebb.contract.operation import find
 
