@@ -146,10 +146,34 @@ def test_addresses_and_parameters_that_make_no_url_are_refused() -> None:
         memory.facts(ids=[uuid4()] * 3000)
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:5556", "localhost:5556", "ftp://127.0.0.1", "http://", "", "\ud800"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "127.0.0.1:5556", "localhost:5556", "ftp://127.0.0.1", "http://", "", "\ud800",
+        "http://a..b", "http://xn--/", "http://127.0.0.1:65536",
+    ],
+)  # fmt: skip
 def test_an_address_that_is_none_of_the_web_is_refused_at_once(url: str) -> None:
     with pytest.raises(InvalidInputError, match=r"^url: .*give an address such as http://127.0.0.1:5556"):
         Memory(url)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("NO_PROXY", "::1/128"), ("HTTP_PROXY", "gopher://127.0.0.1"), ("SSL_CERT_FILE", "/no/such/file")],
+)
+def test_what_the_environment_says_in_vain_about_proxies_and_certificates_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    async def count() -> None:
+        async with AsyncMemory(ADDRESS) as memory:
+            await memory.stats()
+
+    monkeypatch.setenv(name, value)
+    with pytest.raises(EbbError, match=f"^The environment has .*{name}"):
+        Memory(ADDRESS).stats()
+    with pytest.raises(EbbError, match=f"^The environment has .*{name}"):
+        asyncio.run(count())
 
 
 @pytest.mark.parametrize("given", [{"timeout": "5"}, {"timeout": True}, {"retries": "2"}, {"retries": 1.5}])

@@ -41,6 +41,7 @@ LONGEST_TIMEOUT = 300.0
 LONGEST_WAIT = 86_400.0
 """Seconds that a call waits at most, however long its timeout is; no operation takes longer."""
 
+LAST_PORT = 65_535
 AN_ADDRESS = "give an address such as http://127.0.0.1:5556."
 FIRST_PAUSE = 0.2
 PLACED = re.compile(r"^(?:body|query|path)\.(\w+)")
@@ -73,12 +74,15 @@ class Server:
             raise InvalidInputError(f"timeout: {self.timeout} is too short; give {SHORTEST_TIMEOUT} seconds or more.")
         try:
             url = httpx.URL(self.url)
-        except (httpx.InvalidURL, UnicodeEncodeError) as error:
+            url.host.encode("idna")  # as connecting does
+        except (httpx.InvalidURL, UnicodeError) as error:
             fault = "it cannot be read" if "@" in self.url else error  # before an @ may be a password
             raise InvalidInputError(f"url: {fault}; {AN_ADDRESS}") from None
         if url.scheme not in ("http", "https") or not url.host:
             shown = "it" if "@" in self.shown else repr(self.shown)
             raise InvalidInputError(f"url: {shown} does not begin with http://HOST or https://HOST; {AN_ADDRESS}")
+        if (url.port or 0) > LAST_PORT:
+            raise InvalidInputError(f"url: {url.port} is no port, as ports end at {LAST_PORT}; {AN_ADDRESS}")
 
     @property
     def shown(self) -> str:

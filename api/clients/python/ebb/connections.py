@@ -5,21 +5,41 @@ for ever (httpcore 1.0). Here such a request gives up its own client only.
 """
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from threading import Semaphore
 from typing import Any
 
 import httpx
 
+from ebb.errors import EbbError
+
 ONE = httpx.Limits(max_connections=1)
 FAILED = (httpx.RequestError, httpx.InvalidURL)
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """Raise `EbbError` for what httpx cannot use of the environment, which it reads when it makes a client."""
+    try:
+        yield
+    except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+        raise EbbError(
+            "The environment has a proxy or certificates that cannot be used; correct HTTP_PROXY, HTTPS_PROXY, "
+            f"ALL_PROXY, NO_PROXY, SSL_CERT_FILE or SSL_CERT_DIR: {error}"
+        ) from None
+
+
+def _options(base_url: str) -> dict[str, Any]:
+    with _environment():
+        return {"base_url": base_url, "limits": ONE, "verify": httpx.create_ssl_context()}
 
 
 class Connections:
     """HTTP clients with one connection each; requests beyond `max_connections` of the limits wait."""
 
     def __init__(self, base_url: str, limits: httpx.Limits) -> None:
-        self._options: dict[str, Any] = {"base_url": base_url, "limits": ONE, "verify": httpx.create_ssl_context()}
+        self._options = _options(base_url)
         self._free = Semaphore(limits.max_connections or 1)
         self._idle: list[httpx.Client] = []
         self.is_closed = False
@@ -29,12 +49,14 @@ class Connections:
 
         Raises:
             RuntimeError: the connections were closed.
+            EbbError: the environment has a proxy that cannot be used.
             httpx.HTTPError: there is no response.
         """
         with self._free:
             if self.is_closed:
                 raise RuntimeError("The connections are closed.")
-            client = self._taken() or httpx.Client(**self._options)
+            with _environment():
+                client = self._taken() or httpx.Client(**self._options)
             try:
                 response = client.request(**arguments)
             except FAILED:
@@ -64,7 +86,7 @@ class AsyncConnections:
     """The same for an event loop."""
 
     def __init__(self, base_url: str, limits: httpx.Limits) -> None:
-        self._options: dict[str, Any] = {"base_url": base_url, "limits": ONE, "verify": httpx.create_ssl_context()}
+        self._options = _options(base_url)
         self._free = asyncio.Semaphore(limits.max_connections or 1)
         self._idle: list[httpx.AsyncClient] = []
         self.is_closed = False
@@ -74,12 +96,14 @@ class AsyncConnections:
 
         Raises:
             RuntimeError: the connections were closed.
+            EbbError: the environment has a proxy that cannot be used.
             httpx.HTTPError: there is no response.
         """
         async with self._free:
             if self.is_closed:
                 raise RuntimeError("The connections are closed.")
-            client = self._idle.pop() if self._idle else httpx.AsyncClient(**self._options)
+            with _environment():
+                client = self._idle.pop() if self._idle else httpx.AsyncClient(**self._options)
             is_usable = False
             try:
                 response = await client.request(**arguments)
