@@ -11,6 +11,12 @@ from workers.coordination.shares import CLASSES
 
 QUEUES = RECALL, STORE, MAINTENANCE = "recall", "store", "maintenance"
 VISIBILITY_SECONDS = 120
+CHORD_SECONDS = 3_600
+"""How long a chord waits for its next part, which may be a long task of another program.
+
+As long as it takes at most until stored answers that quote erased facts are dropped.
+"""
+
 FIRST, FURTHER = CLASSES[:2]
 """Priorities of what beat sends, and of other work in `maintenance`, which may be hours of it."""
 
@@ -125,6 +131,7 @@ def configuration(redis_url: str) -> dict[str, Any]:
         "result_serializer": "json",
         "accept_content": ["json"],
         "result_expires": 300,
+        "result_chord_expires": CHORD_SECONDS,
         "task_track_started": False,
         "task_send_sent_event": False,
         "timezone": "UTC",

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 from celery import chain, chord
 from celery.exceptions import NotRegistered, TaskRevokedError
+from kombu import Queue
 from live_system import LiveSystem, eventually
 
 from workers.coordination import signals
@@ -57,6 +58,18 @@ def test_a_chain_goes_on_after_a_batch(program: Program) -> None:
 def test_a_chord_gets_the_answers_of_batches(program: Program) -> None:
     store = program.task("memory.store", text="The key is in the cellar.")
     assert chord([program.batch(), store], program.stats()).apply_async().get()["facts"] == MANY + 1
+
+
+def test_a_chord_waits_longer_for_a_part_of_the_program_than_an_answer_is_kept(program: Program) -> None:
+    queue, store = f"queue-{program.namespace}", program.task("memory.store", text="The key is in the cellar.")
+    part = program.task("program.count").set(queue=Queue(queue))
+    sent = chord([store, part], program.stats()).apply_async()
+    backend = program.system.control.backend
+    keys = [backend.get_key_for_group(sent.parent.id, part) for part in (".s", ".j")]
+    eventually(lambda: backend.client.exists(*keys) == len(keys), "the answer is kept for the chord")
+    assert min(map(backend.client.ttl, keys)) > backend.expires
+    with open_redis(program.system.redis_url) as queues:
+        queues.delete(queue)
 
 
 def test_a_chain_goes_on_after_a_pass(program: Program) -> None:
