@@ -117,6 +117,30 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
         configure(app)
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CELERY_BROKER_URL", "redis://other/0"),
+        ("CELERY_BROKER_WRITE_URL", "redis://other/0"),
+        ("CELERY_RESULT_BACKEND", "redis://host/0"),
+    ],
+)
+def test_an_environment_that_leads_every_app_away_from_ebb_is_refused(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ValueError, match=f"^{variable} is set, .*: rename the variable"):
+        configure(Celery(set_as_current=False), "redis://host/0")
+
+
+def test_an_environment_that_names_the_servers_of_ebb_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://host/0")
+    monkeypatch.setenv("CELERY_RESULT_BACKEND", "redis://host/1")
+    app = Celery(set_as_current=False, broker_write_url="redis://other/0")
+    configure(app)
+    assert (app.conf.broker_write_url, app.conf.result_backend) == ("redis://host/0", "redis://host/1")
+
+
 @pytest.mark.parametrize("options", [{"priority_steps": list(range(10))}, {"sep": ":"}])
 def test_a_celery_program_with_other_lists_for_priorities_is_refused(options: dict[str, Any]) -> None:
     app = Celery(set_as_current=False, broker="redis://host/0", broker_transport_options=options)

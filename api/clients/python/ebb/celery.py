@@ -5,6 +5,7 @@
 >>> app.send_task("memory.recall", kwargs={"query": "Where is the key?", "namespace": "mira"}).get(timeout=5)
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import ebb.errors  # noqa: F401 - Celery finds the classes of errors only in modules that are loaded
@@ -18,6 +19,14 @@ JSON = "json"
 PRIORITIES, SEPARATOR = {0, 3, 6, 9}, "\x06\x16"
 """The priorities whose lists Ebb's workers read, and what stands before them in the names of lists: Celery's own."""
 
+VARIABLES = {
+    "CELERY_BROKER_URL": "broker_url",
+    "CELERY_BROKER_READ_URL": "broker_url",
+    "CELERY_BROKER_WRITE_URL": "broker_url",
+    "CELERY_RESULT_BACKEND": "result_backend",
+}
+"""Variables of the environment that Celery prefers to the settings of an app."""
+
 
 def configure(app: "Celery", redis_url: str | None = None) -> None:
     """Configure an app so that tasks of Ebb are routed to their queues and their results are found.
@@ -27,7 +36,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
 
     Raises:
         ValueError: the URL is not supported, or the app has none, a prefix for its keys, other lists for its
-            priorities, or results that are not JSON.
+            priorities, or results that are not JSON; or the environment names other servers for every app.
     """
     address = redis_url or app.conf.broker_url
     if address is None or isinstance(address, list | tuple):
@@ -43,10 +52,19 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
         )
     if (form := app.conf.result_serializer) != JSON:
         raise ValueError(f"The app reads results as {form}, and Ebb writes JSON; make a second app.")
+    servers = celery_configuration(address)
+    for variable, name in VARIABLES.items():
+        own = (address, servers[name]) if name == "broker_url" else (servers[name],)
+        if (given := os.environ.get(variable)) and given not in own:
+            raise ValueError(
+                f"{variable} is set, which Celery prefers to the settings of each app, and it is not Ebb's: rename the "
+                "variable, and give its value to the app that needs it."
+            )
     routes = app.conf.task_routes or ()
     # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
-    for name, value in celery_configuration(address).items():
+    urls = dict.fromkeys(("broker_read_url", "broker_write_url"), servers["broker_url"])
+    for name, value in (servers | urls).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
     app.conf.result_accept_content = [*(app.conf.result_accept_content or app.conf.accept_content), JSON]
 
