@@ -55,6 +55,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
 
+OF_PROGRAMS = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND")
+"""Variables of Celery programs beside Ebb, which Celery would prefer to Ebb's own settings."""
 
 USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 """The base class of errors of use, which Typer does not export."""
@@ -188,6 +190,8 @@ def _discard_output() -> None:
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     _show_what_the_terminal_cannot()
+    for variable in OF_PROGRAMS:
+        os.environ.pop(variable, None)
     if os.environ.get("COLUMNS", "").strip("0") == "":
         os.environ.pop("COLUMNS", None)  # as some consoles say for an unknown width; Rich would print nothing
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
+import command_line
 import pytest
 import redis
 from ebb.broker import celery_configuration
@@ -196,6 +197,13 @@ def test_a_program_catches_an_error_of_a_task_as_that_of_the_library(live: LiveS
     done = subprocess.run(command, env=clean_environment({}), capture_output=True, text=True, check=True)
 
     assert "empty fact text" in done.stdout
+
+
+def test_variables_of_celery_programs_lead_no_command_away(live: LiveSystem, namespace: str) -> None:
+    theirs = dict.fromkeys(("CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"), "redis://127.0.0.1:9/0")
+    done = command_line.run(["store", "An otter", "-n", namespace], live.environment() | theirs)
+
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_doctor_shows_tasks_that_were_sent_to_no_queue_of_ebb(live: LiveSystem) -> None:
