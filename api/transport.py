@@ -385,7 +385,7 @@ class Sender:
     @cached_property
     def _app(self) -> Celery:
         transport.install()
-        app = _Sending("ebb-client", set_as_current=False)
+        app = _Sending("ebb-client", set_as_current=False, fixups=())  # without Django, whose project is not Ebb's
         app.loader.override_backends = transport.BACKENDS
         app.conf.update(configuration(self._redis_url))
         app.conf.update(

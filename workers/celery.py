@@ -179,7 +179,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
 settings = _load_settings()
 transport.install()
-app = _Ebb("ebb", control="workers.coordination.transport:Control")
+app = _Ebb("ebb", control="workers.coordination.transport:Control", fixups=())  # as in `api.transport`
 app.loader.override_backends = transport.BACKENDS
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 flower.guard(settings.flower_url)

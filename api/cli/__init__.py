@@ -55,7 +55,9 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
 
-OF_PROGRAMS = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND")
+OF_PROGRAMS = (
+    "CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND", "CELERY_LOADER",
+)  # fmt: skip
 """Variables of Celery programs beside Ebb, which Celery would prefer to Ebb's own settings."""
 
 USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]

@@ -299,7 +299,7 @@ def check_running(system: System, names: Sequence[str]) -> None:
 def workers_answer(redis_url: str) -> bool:
     """Return whether both workers of this machine answer a ping; they do not while Redis is away."""
     nodes = [processes.node(name) for name in supervision.WORKERS]
-    with closing(Celery(set_as_current=False)) as app:
+    with closing(Celery(set_as_current=False, fixups=())) as app:
         app.conf.update(celery_configuration(redis_url))
         app.conf.broker_transport_options |= {"max_retries": 1, "interval_start": 0}  # the caller asks again
         try:
