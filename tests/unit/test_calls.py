@@ -109,6 +109,23 @@ def test_a_timeout_may_be_longer_than_any_operation(seconds: float) -> None:
         memory.stats()
 
 
+@pytest.mark.parametrize(
+    ("task", "given", "seconds", "sent"),
+    [
+        ("memory.recall", {"query": "x"}, 5, {"timeout": 5}),
+        ("memory.recall", {"query": "x"}, 1_800, {"timeout": 300.0}),
+        ("memory.consolidate", {}, 5, {"timeout": 5}),
+        ("memory.consolidate", {}, 1_800, {}),
+    ],
+)
+def test_a_timeout_beyond_what_the_server_takes_leaves_a_long_operation_its_own(
+    task: str, given: dict[str, Any], seconds: float, sent: dict[str, float]
+) -> None:
+    request = call(Server(ADDRESS, timeout=seconds), operation(task), given).arguments()
+    assert {name: value for name, value in request["params"].items() if name == "timeout"} == sent
+    assert request["timeout"].read == seconds + 10
+
+
 def test_a_method_without_parameters_says_so() -> None:
     with Memory(ADDRESS) as memory, pytest.raises(TypeError, match=r"^memory.folders takes no arguments\.$"):
         memory.folders("x")  # type: ignore[call-arg]

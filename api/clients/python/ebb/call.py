@@ -114,12 +114,16 @@ class Call:
     names: Mapping[str, str] = field(default_factory=dict)
     """Names of parameters, by their names over HTTP where these differ."""
 
+    usual: float = 0.0
+    """Seconds that the server gives the operation without a timeout, which may be more than it takes as one."""
+
     failures: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `httpx.Client.request`."""
-        own = {"timeout": min(self.server.timeout, LONGEST_TIMEOUT)} if self.server.timeout else {}
+        most = self.server.timeout
+        own = {} if most is None or most > LONGEST_TIMEOUT <= self.usual else {"timeout": min(most, LONGEST_TIMEOUT)}
         about = {"Idempotency-Key": self.key, "Content-Type": None if self.body is None else "application/json"}
         described = {name: one for name, one in about.items() if one is not None}
         return {
@@ -202,6 +206,7 @@ def call(
         _encoded(plain) if has_body else None,
         (key or str(uuid4())) if operation.writes else None,
         {spelled: name for name, spelled in operation.spelled.items()},
+        operation.seconds,
     )
 
 
