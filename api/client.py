@@ -25,6 +25,7 @@ Listings with a `limit` are paged: pass `next` as `cursor` for the next page; it
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from celery.result import AsyncResult
@@ -66,9 +67,12 @@ class Client(Sender, JsonOperations):
         return self.ask("memory.store_many", arguments, task_id)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
-        """Return the workers that answer within `seconds`, each with its queues."""
-        found = self._reach(lambda: self._app.control.inspect(timeout=seconds).active_queues())
-        return {name: [queue["name"] for queue in queues] for name, queues in (found or {}).items()}
+        """Return the workers that answer within `seconds`, each with its queues; namesakes count as one."""
+        answers = self._reach(lambda: self._app.control.broadcast("active_queues", reply=True, timeout=seconds))
+        workers: dict[str, list[str]] = {}
+        for name, queues in chain.from_iterable(answer.items() for answer in answers or ()):
+            workers.setdefault(name, []).extend(queue["name"] for queue in queues)
+        return workers
 
     def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
         """Send the chunks of a file, `{"section", "text"}`, without waiting; pass the result to `wait`.

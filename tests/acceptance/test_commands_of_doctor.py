@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from databases import new_database
+from kombu import Connection
+from kombu.pidbox import Mailbox
 from live_system import ROOT, LiveSystem, eventually
 from psycopg import errors
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -68,6 +70,29 @@ def test_the_doctor_says_which_queue_has_no_worker(idle: LiveSystem) -> None:
 def test_the_doctor_counts_no_workers_of_other_programs() -> None:
     found = {"celery@a": ["tutor"], "worker@a": ["recall", "store"], "maintenance@a": ["maintenance"]}
     assert doctor.lanes(found) == "2 answer: maintenance@a, worker@a"
+
+
+def test_a_worker_of_another_program_hides_none_of_the_same_name(idle: LiveSystem) -> None:
+    idle.start("worker")
+    stopped = threading.Event()
+    with Connection(idle.redis_url) as connection, idle.client() as client:
+        mailbox = Mailbox("celery", type="fanout", accept=["json"])
+        handlers = {"active_queues": lambda _: [{"name": "lessons"}]}
+        mailbox.Node("worker@tests", handlers=handlers, channel=connection.channel()).listen()
+
+        def answer() -> None:
+            while not stopped.is_set():
+                with suppress(TimeoutError):
+                    connection.drain_events(timeout=0.1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        try:
+            found = client.workers()
+        finally:
+            stopped.set()
+            thread.join()
+    assert set(found["worker@tests"]) == {"recall", "store", "lessons"}
 
 
 def test_a_long_command_says_that_it_waits_for_a_worker(idle: LiveSystem) -> None:
