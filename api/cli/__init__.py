@@ -203,6 +203,8 @@ def main() -> None:
 
         sys.exit(output.INTERRUPTED)
     except OSError as error:
+        if error.errno == errno.ENOENT and error.filename is None:  # of `os.getcwd` alone
+            sys.exit("Error: the current folder is not there any more. Change to another one, or give whole paths.")
         if error.errno not in (*FULL, *FAULTY, errno.EPIPE):
             raise
         _discard_output()

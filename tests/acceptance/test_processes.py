@@ -140,6 +140,15 @@ def test_a_file_that_fails_while_it_is_read_is_one_message(live: LiveSystem, com
     assert done.stderr == "Error: a file or device fails: Input/output error. Check it, or give another file.\n"
 
 
+@pytest.mark.parametrize("command", ["export facts.jsonl", "index .", "status --home ebb"])
+def test_a_current_folder_that_is_gone_is_one_message(live: LiveSystem, tmp_path: Path, command: str) -> None:
+    (folder := tmp_path / "gone").mkdir()
+    shell = ["sh", "-c", 'cd "$0" && rmdir "$0" && exec "$@"', folder, *live.command(*command.split())]
+    done = subprocess.run(shell, env=live.environment(), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("Error: the current folder is not there any more. Change to another one")
+
+
 @pytest.mark.parametrize("module", ["typer", "api.cli.facts", "pydantic"])
 def test_an_interruption_while_modules_are_loaded_is_silent(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED_AT, module], cwd=ROOT, capture_output=True, check=False)
