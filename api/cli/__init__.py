@@ -60,6 +60,9 @@ OF_PROGRAMS = (
 )  # fmt: skip
 """Variables of Celery programs beside Ebb, which Celery would prefer to Ebb's own settings."""
 
+COMPLETING = "_EBB_COMPLETE"
+"""Variable with which the script that Typer installs in a shell asks for completions, of any command."""
+
 USAGE_ERROR: type[Any] = typer.BadParameter.__mro__[1]
 """The base class of errors of use, which Typer does not export."""
 
@@ -169,11 +172,18 @@ def _postgres_answers() -> Iterator[None]:
         raise broken_off(error) from error
 
 
+def _wanted() -> str:
+    """Return the name of the command to load; of none, the help is printed, or a shell asks how a line may go on."""
+    if COMPLETING in os.environ:
+        return ""
+    return sys.argv[1] if len(sys.argv) > 1 else "--help"
+
+
 def _run_command() -> None:
     """Run the command, and print what it raises of Ebb's own errors."""
     try:
         with _postgres_answers():
-            command_line(sys.argv[1] if len(sys.argv) > 1 else "--help")()
+            command_line(_wanted())()
     except EbbError as error:
         from api.cli import output  # only for errors
 

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import psutil
 import pytest
-from live_system import ROOT, LiveSystem, end, eventually, node
+from live_system import ROOT, LiveSystem, clean_environment, end, eventually, node
 
 from api.up import processes, servers
 
@@ -147,6 +147,20 @@ def test_a_current_folder_that_is_gone_is_one_message(live: LiveSystem, tmp_path
     done = subprocess.run(shell, env=live.environment(), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: the current folder is not there any more. Change to another one")
+
+
+EBB = "import sys; from api.cli import main; sys.argv = ['ebb']; main()"
+
+
+@pytest.mark.parametrize(
+    ("typed", "possible"),
+    [("ebb rec", ["recall"]), ("ebb recall --ti", ["--tier"]), ("ebb keys ", ["create", "list", "revoke"])],
+)
+def test_a_shell_completes_commands_and_options(typed: str, possible: list[str]) -> None:
+    words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    environment = clean_environment({"_EBB_COMPLETE": "complete_bash", **words})
+    done = subprocess.run([sys.executable, "-c", EBB], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == possible
 
 
 @pytest.mark.parametrize("module", ["typer", "api.cli.facts", "pydantic"])
