@@ -10,7 +10,6 @@ from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
 import redis.exceptions
-from celery import Celery
 from celery.exceptions import NotRegistered, SoftTimeLimitExceeded, TaskRevokedError, TimeLimitExceeded
 from celery.exceptions import TimeoutError as NoResultError
 from celery.result import AsyncResult
@@ -383,9 +382,9 @@ class Sender:
         return own_keys(self._redis_url, answer_seconds=HANGS_SECONDS)
 
     @cached_property
-    def _app(self) -> Celery:
+    def _app(self) -> transport.App:
         transport.install()
-        app = _Sending("ebb-client", set_as_current=False, fixups=())  # without Django, whose project is not Ebb's
+        app = _Sending("ebb-client", set_as_current=False)
         app.loader.override_backends = transport.BACKENDS
         app.conf.update(configuration(self._redis_url))
         app.conf.update(
@@ -399,7 +398,7 @@ class Sender:
         return app
 
 
-class _Sending(Celery):  # type: ignore[misc]  # Celery comes without types
+class _Sending(transport.App):
     """A Celery app that subscribes to a result only when asked for it; connections for results end with their thread.
 
     Otherwise they stay open until garbage collection, and the many short-lived threads of a server could exceed the

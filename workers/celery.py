@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import click
-from celery import Celery
 from celery.app.events import Events
 from celery.signals import after_task_publish, beat_init, celeryd_init, import_modules, setup_logging
 from ebb import headers
@@ -138,7 +137,7 @@ class _Events(Events):  # type: ignore[misc]  # Celery comes without types
     dispatcher_cls = "workers.programs:Dispatcher"
 
 
-class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
+class _Ebb(transport.App):
     """Celery with Ebb's own worker and beat, each loaded only by its own process."""
 
     events_cls = _Events
@@ -179,7 +178,7 @@ class _Ebb(Celery):  # type: ignore[misc]  # Celery comes without types
 
 settings = _load_settings()
 transport.install()
-app = _Ebb("ebb", control="workers.coordination.transport:Control", fixups=())  # as in `api.transport`
+app = _Ebb("ebb", control="workers.coordination.transport:Control")
 app.loader.override_backends = transport.BACKENDS
 app.conf.update(configuration(settings.redis_url) | worker_configuration(settings))
 flower.guard(settings.flower_url)

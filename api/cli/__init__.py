@@ -55,11 +55,6 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 FAULTY = (errno.EIO, errno.ESTALE, errno.ENXIO, errno.ELOOP)
 """Why a device, a server of files or a link fails."""
 
-OF_PROGRAMS = (
-    "CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND", "CELERY_LOADER",
-)  # fmt: skip
-"""Variables of Celery programs beside Ebb, which Celery would prefer to Ebb's own settings."""
-
 COMPLETING = "_EBB_COMPLETE"
 """Variable with which the script that Typer installs in a shell asks for completions, of any command."""
 
@@ -202,8 +197,6 @@ def _discard_output() -> None:
 def main() -> None:
     """Run the command line; exit codes: 0 success, 1 failure, 2 usage error, 130 interrupted."""
     _show_what_the_terminal_cannot()
-    for variable in OF_PROGRAMS:
-        os.environ.pop(variable, None)
     if os.environ.get("COLUMNS", "").strip("0") == "":
         os.environ.pop("COLUMNS", None)  # as some consoles say for an unknown width; Rich would print nothing
     try:

@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from celery import Celery
 from ebb.broker import celery_configuration
 from kombu.exceptions import OperationalError
 from redis import RedisError
@@ -20,6 +19,7 @@ from api.client import Client
 from api.up import processes, redis_programs, servers, stopping, supervision
 from api.up.home import FLOWER_USER, KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, explain_full, refuse_full
 from api.up.supervision import System
+from workers.coordination.transport import App
 from workers.errors import SystemStateError, UnavailableError
 from workers.settings import Settings
 from workers.storage import schema
@@ -299,7 +299,7 @@ def check_running(system: System, names: Sequence[str]) -> None:
 def workers_answer(redis_url: str) -> bool:
     """Return whether both workers of this machine answer a ping; they do not while Redis is away."""
     nodes = [processes.node(name) for name in supervision.WORKERS]
-    with closing(Celery(set_as_current=False, fixups=())) as app:
+    with closing(App(set_as_current=False)) as app:
         app.conf.update(celery_configuration(redis_url))
         app.conf.broker_transport_options |= {"max_retries": 1, "interval_start": 0}  # the caller asks again
         try:

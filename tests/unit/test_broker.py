@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from ebb import broker
-from ebb.celery import PRIORITIES, SEPARATOR, configure
+from ebb.celery import PRIORITIES, SEPARATOR, VARIABLES, configure
 from kombu.transport.redis import Channel
 
 from api.client import Client
@@ -14,6 +14,7 @@ from api.http.door import Door
 from api.transport import HANGS_SECONDS, refusal
 from workers import queues
 from workers.coordination import shares
+from workers.coordination.transport import App
 from workers.errors import InvalidInputError
 from workers.settings import Settings
 
@@ -139,6 +140,18 @@ def test_an_environment_that_names_the_servers_of_ebb_is_accepted(monkeypatch: p
     app = Celery(set_as_current=False, broker_write_url="redis://other/0")
     configure(app)
     assert (app.conf.broker_write_url, app.conf.result_backend) == ("redis://host/0", "redis://host/1")
+
+
+def test_an_app_of_ebb_is_led_nowhere_by_the_environment_of_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in VARIABLES:
+        monkeypatch.setenv(variable, "redis://other/5")
+    monkeypatch.setenv("CELERY_LOADER", "project.loader")
+    monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "project.settings")
+    app = App(set_as_current=False)
+    app.conf.update(configuration("redis://host/0"))
+    assert {app.conf.broker_url, app.conf.broker_read_url, app.conf.broker_write_url} == {"redis://host/0"}
+    assert app.conf.result_backend == "redis://host/1"
+    assert app.connection_for_write().hostname == "host"
 
 
 @pytest.mark.parametrize("options", [{"priority_steps": list(range(10))}, {"sep": ":"}])

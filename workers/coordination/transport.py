@@ -27,7 +27,9 @@ from json import JSONDecodeError
 from queue import Empty
 from typing import Any
 
+from celery import Celery
 from celery.app import control
+from celery.app.utils import Settings
 from celery.backends import redis as celery_redis
 from celery.states import FAILURE, READY_STATES, SUCCESS
 from ebb.broker import KEEPALIVE
@@ -187,6 +189,33 @@ class Control(control.Control):  # type: ignore[misc]  # Celery comes without ty
     """Remote control with this mailbox."""
 
     Mailbox = Replies
+
+
+class _OwnSettings(Settings):  # type: ignore[misc]  # Celery comes without types
+    """Settings without the variables of the environment that Celery prefers to them."""
+
+    broker_url = broker_read_url = broker_write_url = property(lambda self: self.first("broker_url"))
+    result_backend = property(lambda self: self.first("result_backend"))
+
+
+def _own(settings: Any) -> Any:
+    """Make settings of Celery such, which makes them itself, and where an attribute that is set becomes one of them."""
+    object.__setattr__(settings, "__class__", _OwnSettings)
+    return settings
+
+
+class App(Celery):  # type: ignore[misc]  # Celery comes without types
+    """A Celery app that the environment of another program leads to none of its servers or modules.
+
+    Such a program may have CELERY_BROKER_URL, CELERY_LOADER, or a Django project in DJANGO_SETTINGS_MODULE.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options, loader="app", fixups=())
+        _own(self._conf)
+
+    def _load_config(self) -> Any:
+        return _own(super()._load_config())
 
 
 def install() -> None:
