@@ -224,6 +224,14 @@ def test_what_another_server_does_not_find_says_nothing_about_facts(status: int)
     assert "perhaps not Ebb" in str(error)
 
 
+@pytest.mark.parametrize(("status", "body"), [(500, "[" * 100_000), (304, ""), (302, "")])
+def test_an_answer_without_an_address_or_an_end_is_an_error_of_another_server(status: int, body: str) -> None:
+    response = httpx.Response(status, text=body, request=httpx.Request("GET", ADDRESS))
+    error = error_of(response)
+    assert not isinstance(error, InvalidInputError)
+    assert str(error).startswith(f"127.0.0.1 answered {status} and is perhaps not Ebb")
+
+
 def test_a_task_that_is_not_named_is_not_asked_for() -> None:
     with Memory(ADDRESS) as memory, pytest.raises(NotFoundError, match=r"^task: is empty"):
         memory.state("")

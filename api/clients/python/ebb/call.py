@@ -362,11 +362,11 @@ def error_of(response: httpx.Response, names: Mapping[str, str] | None = None) -
     try:
         problem = response.json()
         detail, task = _detail(problem, names or {}), str(problem.get("task") or "")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         problem, detail, task = {}, _foreign(response), ""
     kind = OlderWorkersError if problem.get("type") == OLDER_WORKERS else kind_of(response.status_code)
-    if not problem and issubclass(kind, NotFoundError | ConflictError):
-        return EbbError(detail)  # another server says nothing about facts
+    if not problem and (response.is_redirect or issubclass(kind, NotFoundError | ConflictError)):
+        return EbbError(detail)  # another server says nothing about facts or the input
     error = LateError(detail, task) if kind is LateError else kind(detail)
     asked = response.headers.get("retry-after", "")
     if isinstance(error, UnavailableError) and asked.isdecimal():
