@@ -199,7 +199,7 @@ class _OwnSettings(Settings):  # type: ignore[misc]  # Celery comes without type
 
 
 def _own(settings: Any) -> Any:
-    """Make settings of Celery such, which makes them itself, and where an attribute that is set becomes one of them."""
+    """Return the settings of an app as `_OwnSettings`: Celery chooses their class, and a set attribute is a setting."""
     object.__setattr__(settings, "__class__", _OwnSettings)
     return settings
 
