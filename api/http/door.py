@@ -1,5 +1,6 @@
 """The state that all requests of one API process share, above all connections to Redis."""
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -69,6 +70,7 @@ class Door:
         self.turns = Turns(settings.max_requests, settings.max_outbox_bytes)
         """The queue for threads."""
         self.known_health: tuple[float, dict[str, str]] = (float("-inf"), {})
+        self.checking = threading.Lock()
         self._lengths: dict[str, tuple[float, int]] = {}
         self._others: dict[str, Door] = {}
 

@@ -163,11 +163,12 @@ def ready(request: Request, response: Response) -> Ready:
 
 def checks(door: Door) -> dict[str, str]:
     """Return the state of each part, as it was a moment ago; a part behind another that is down is unknown."""
-    at, found = door.known_health
-    if time.monotonic() - at > KNOWN_SECONDS:
-        found = _checks(door)
-        door.known_health = (time.monotonic(), found)
-    return found
+    with door.checking:  # those that come meanwhile wait for this check, and begin none
+        at, found = door.known_health
+        if time.monotonic() - at > KNOWN_SECONDS:
+            found = _checks(door)
+            door.known_health = (time.monotonic(), found)
+        return found
 
 
 def _checks(door: Door) -> dict[str, str]:
