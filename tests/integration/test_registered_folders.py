@@ -1,11 +1,20 @@
 """Workers keep registered folders indexed: only below allowed roots, and what they cannot read erases nothing."""
 
+import errno
 import math
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
-from ebb.contract.documents import ListDocuments, ListFolders, RegisteredFolder, RegisterFolder, UnregisterFolder
+from ebb.contract.documents import (
+    Index,
+    ListDocuments,
+    ListFolders,
+    RegisteredFolder,
+    RegisterFolder,
+    UnregisterFolder,
+)
 from memory import Memory
 from pydantic import ValidationError
 
@@ -206,6 +215,34 @@ def test_two_folders_do_not_share_a_name(reading: Memory, folder: Path, tmp_path
         register(reading, tmp_path / "other" / "notes")
     register(reading, tmp_path / "other" / "notes", "others")
     assert [one.name for one in listed(reading)] == ["notes", "others"]
+
+
+def test_a_folder_that_may_not_be_looked_at_keeps_its_name(
+    reading: Memory, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root, who runs tests as well, may look at all, the refusal is made here."""
+    register(reading, folder)
+    read(reading)
+    (tmp_path / "other" / "notes").mkdir(parents=True)
+    look = os.stat
+
+    def refused(path: Any, **options: Any) -> os.stat_result:
+        if str(path) == str(folder):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return look(path, **options)
+
+    monkeypatch.setattr(os, "stat", refused)
+    with pytest.raises(InvalidInputError, match=f"{folder} is indexed as 'notes' already"):
+        register(reading, tmp_path / "other" / "notes")
+
+
+def test_a_client_that_names_no_folder_that_can_be_takes_no_name(reading: Memory, folder: Path) -> None:
+    at, given = reading.context.now(), {"text": "Tea.", "line": 1}
+    asked = Index(path="notes/tea.md", chunks=[given], digest="0" * 64, folder=f"/{'x' * 300}")
+    files.index(reading.context, asked, at)
+    register(reading, folder)
+    assert read(reading).error is None
+    assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
 
 
 def test_what_was_indexed_stays_after_unregistering(reading: Memory, folder: Path) -> None:

@@ -353,7 +353,18 @@ class Indexer:
 def _refuse_another(folder: Folder, known: dict[str, Any]) -> None:
     """Refuse a folder if another existing one is indexed under its name: each would remove the other's files."""
     for other in {one["folder"] for one in known.values() if one["folder"]}:
-        if other != str(folder.root) and Path(other).is_dir() and not folder.root.samefile(other):
+        if other != str(folder.root) and _is_another(folder, other):
             raise InvalidInputError(
                 f"{other} is indexed as {folder.name!r} already: give {folder.root} another name with --as."
             )
+
+
+def _is_another(folder: Folder, path: str) -> bool:
+    """Return whether another folder is at a path; one that this user may not look at counts as one."""
+    try:
+        found = Path(path).stat()
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and not os.path.samestat(found, folder.root.stat())
