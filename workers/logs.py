@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from celery import current_task
+from celery.utils.log import get_multiprocessing_logger
 
 from workers import redaction
 from workers.core import controls
@@ -59,7 +60,9 @@ def configure(settings: Settings) -> None:
     handler.setFormatter(JsonLines() if settings.log_format == "json" else Lines(FOR_PEOPLE))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
-    for name in QUIET:
+    pool = get_multiprocessing_logger()
+    pool.propagate = True  # otherwise it prints that a child was killed, without its format
+    for name in (*QUIET, pool.name):
         logging.getLogger(name).setLevel(logging.WARNING)
     if settings.log_format == "json":
         sys.unraisablehook, threading.excepthook = _log_ignored, _log_end_of_thread

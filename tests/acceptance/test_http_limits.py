@@ -45,7 +45,10 @@ def test_logs_for_machines_are_json_with_task_and_namespace(idle: LiveSystem, na
     (entry,) = [line for line in lines if line.get("path") == "/memory/recall"]
     assert (entry["level"], entry["namespace"], entry["status"], entry["method"]) == ("INFO", namespace, 200, "POST")
     assert entry["task"]
-    worker = [json.loads(line) for line in (idle.folder / "worker.log").read_text().splitlines()]
+    log = idle.folder / "worker.log"
+    psutil.Process(idle.workers["worker"].pid).children()[0].kill()
+    eventually(lambda: "exited with" in log.read_text(), "the worker has seen that a child was killed")
+    worker = [json.loads(line) for line in log.read_text().splitlines()]
     assert all(line["level"] and line["message"] for line in worker)
 
 
