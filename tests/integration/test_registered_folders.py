@@ -42,9 +42,14 @@ def register(memory: Memory, folder: Path, name: str | None = None) -> Registere
     return files.register_folder(memory.context, RegisterFolder(path=str(folder), name=name))
 
 
+def part(memory: Memory, name: str = "notes", until: float = math.inf) -> bool:
+    """Read a registered folder until this time; return whether that was its end."""
+    return files.read_folder(memory.context, "default", name, until, lambda: None)
+
+
 def read(memory: Memory, name: str = "notes", until: float = math.inf) -> RegisteredFolder:
     """Read a registered folder; return what is recorded about it."""
-    files.read_folder(memory.context, "default", name, until)
+    part(memory, name, until)
     return next(one for one in listed(memory) if one.name == name)
 
 
@@ -80,12 +85,22 @@ def test_reading_again_changes_nothing(reading: Memory, folder: Path) -> None:
 
 def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder: Path) -> None:
     register(reading, folder)
-    assert not files.read_folder(reading.context, "default", "notes", 0)
+    assert not part(reading, until=0)
     assert paths(reading) == ["notes/boat.md"]
     assert listed(reading)[0].read_at is None
-    assert not files.read_folder(reading.context, "default", "notes", 0)
-    assert files.read_folder(reading.context, "default", "notes", 0)
+    assert not part(reading, until=0)
+    assert part(reading, until=0)
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
+
+
+def test_a_long_reading_renews_its_lock(reading: Memory, folder: Path) -> None:
+    for number in range(files.FILES_BETWEEN):
+        (folder / f"{number}.md").touch()
+    register(reading, folder)
+    redis, work = reading.context.redis, "folder:default notes"
+    with signals.try_lock(redis, work, 600):
+        files.read_folder(reading.context, "default", "notes", math.inf, lambda: signals.renew_lock(redis, work, 6_000))
+        assert redis.ttl(f"{signals.WORKING}:{work}") > 600
 
 
 def test_words_are_counted_again_only_after_a_reading_that_changed_something(reading: Memory, folder: Path) -> None:
@@ -251,5 +266,5 @@ def test_what_was_indexed_stays_after_unregistering(reading: Memory, folder: Pat
     asked = UnregisterFolder(name="notes")
     assert files.unregister_folder(reading.context, asked).removed
     assert not files.unregister_folder(reading.context, asked).removed
-    assert files.read_folder(reading.context, "default", "notes", math.inf)
+    assert part(reading)
     assert (listed(reading), len(paths(reading))) == ([], 2)

@@ -248,6 +248,11 @@ def try_lock(
                 lock.release()
 
 
+def renew_lock(redis: Redis, work: str, seconds: float) -> None:
+    """Have the lock that the caller got from `try_lock` expire `seconds` from now."""
+    redis.pexpire(f"{WORKING}:{work}", int(seconds * 1000))
+
+
 def mark_grown(redis: Redis, namespace: str) -> None:
     """Record that a namespace's facts changed since its words were counted."""
     with suppress(RefusedError):  # as in `first_seen`; the next change is recorded again

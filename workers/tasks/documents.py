@@ -19,8 +19,11 @@ from workers.tasks.operation import internal, task_of, verb_of
 from workers.tasks.recall import touch
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, use_of, uuid_of, write_instant
 
-FOLDER_SECONDS = 660.0
-"""Time after which the reading of a folder is broken off; its lock lasts as long."""
+FOLDER_SECONDS = 600.0
+"""Time after which the reading of a folder is broken off."""
+
+ALONE_SECONDS = 120.0
+"""Lock TTL of a reading, which renews it as it passes files: longer than a few of them take."""
 
 
 class FolderPart(Scoped):
@@ -60,12 +63,17 @@ def read_folders(_: Task, __: Params) -> None:
 
 @internal(
     "memory.read_folder", FolderPart, ignore_result=True,
-    soft_time_limit=FOLDER_SECONDS - 60, time_limit=FOLDER_SECONDS - 30,
+    soft_time_limit=FOLDER_SECONDS, time_limit=FOLDER_SECONDS + 30,
 )  # fmt: skip
 def read_folder(_: Task, asked: FolderPart) -> None:
     """Index what changed in a registered folder, for about 30 seconds; a successor continues. One at a time."""
-    with signals.try_lock(context.redis, f"folder:{asked.namespace} {asked.name}", FOLDER_SECONDS) as alone:
-        complete = not alone or files.read_folder(context, asked.namespace, asked.name, time.monotonic() + WORK_SECONDS)
+    work, until = f"folder:{asked.namespace} {asked.name}", time.monotonic() + WORK_SECONDS
+
+    def renew() -> None:
+        signals.renew_lock(context.redis, work, ALONE_SECONDS)
+
+    with signals.try_lock(context.redis, work, ALONE_SECONDS) as alone:
+        complete = not alone or files.read_folder(context, asked.namespace, asked.name, until, renew)
     if not complete:
         read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
