@@ -4,10 +4,11 @@ Scopes are as on other routes. A `user_id` names a namespace, see `api.contrib.f
 or with the scope `system` each. Memories get no decay class: they fade, and are forgotten on request only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from importlib.metadata import version
+from itertools import islice
 from typing import Annotated, Any
 
 from ebb.contract.reports import FACT
@@ -163,7 +164,8 @@ def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     most, narrow, uses = wish.k or shapes.DEFAULT_K, wish.narrow(), touches(memory, None)
     limit = most * BEYOND if narrow else most
     found = memory.recall(wish.query, limit=limit, touch=uses and not narrow)["results"]
-    wanted = [(fact, score) for fact, score in _scored(memory, found) if wish.takes(fact, score)][:most]
+    taken = ((fact, score) for fact, score in _scored(memory, found) if wish.takes(fact, score))
+    wanted = list(islice(taken, most))
     if wanted and uses and narrow:  # what a filter left out was not used
         ids = [fact["id"] for fact, _ in wanted]
         memory.send("memory.touch", {"ids": ids, "namespace": memory.namespace, "at": memory.clock()})
@@ -171,11 +173,10 @@ def query(wish: shapes.QueryRequest, mine: Mine) -> dict[str, Any]:
     return {"query": wish.query, "matches": matches}
 
 
-def _scored(memory: Session, found: Sequence[Mapping[str, Any]]) -> list[tuple[dict[str, Any], float]]:
-    """Return the facts of results, each with its score, unless they were forgotten meanwhile."""
-    ids = [one["id"] for one in found]
-    facts = {fact["id"]: fact for fact in memory.facts(ids=ids)["facts"]} if ids else {}
-    return [(facts[one["id"]], one["score"]) for one in found if one["id"] in facts]
+def _scored(memory: Session, found: Sequence[Mapping[str, Any]]) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield the facts of results, each with its score, unless they were forgotten meanwhile."""
+    scores = {one["id"]: one["score"] for one in found}
+    return ((fact, scores[fact["id"]]) for fact in listings.each(memory, list(scores)))
 
 
 @routes.post("/memory/reinforce")
@@ -261,12 +262,13 @@ def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:
 
 
 def _every(memory: Session) -> list[dict[str, Any]]:
-    """Return the newest memories of a namespace, at most `MOST`."""
-    facts: list[dict[str, Any]] = []
+    """Return what statistics need of the newest memories of a namespace, at most about `MOST`."""
+    briefs: list[dict[str, Any]] = []
     last: str | None = None
-    while len(facts) < MOST and (page := memory.facts(PAGE, before=last)["facts"]):
-        facts, last = facts + page, page[-1]["id"]
-    return facts
+    while len(briefs) < MOST and (page := listings.page(memory, PAGE, before=last)["facts"]):
+        briefs += [shapes.brief(fact) for fact in page]
+        last = page[-1]["id"]
+    return briefs
 
 
 def _listed(mine: Memories, user: str | None, limit: int, offset: int, sector: str | None) -> list[dict[str, Any]]:

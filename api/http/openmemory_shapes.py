@@ -173,21 +173,31 @@ def classified(text: str) -> str:
     return best if found[best] else DEFAULT
 
 
+def brief(fact: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what `stats` and `summary` need of a fact; metadata may be a million characters."""
+    return {
+        "sector": sector(fact),
+        "salience": fact["salience"],
+        "last_seen_at": fact["last_seen_at"],
+        "text": beginning(fact["text"], MOST_CHARACTERS),
+    }
+
+
 def stats(facts: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return for each sector that has memories how many they are, and their average salience."""
+    """Return for each sector that has memories how many they are, and their average salience, by their briefs."""
     found: dict[str, list[float]] = {name: [] for name in SECTORS}
     for fact in facts:
-        found[sector(fact)].append(fact["salience"])
+        found[fact["sector"]].append(fact["salience"])
     return [{"sector": name, "count": len(own), "avg_salience": fmean(own)} for name, own in found.items() if own]
 
 
 def summary(facts: Sequence[Mapping[str, Any]]) -> str:
-    """Return in a sentence how many memories a user has in which sectors, and the most salient of them."""
+    """Return in a sentence how many memories a user has in which sectors, and the most salient, by their briefs."""
     if not facts:
         return "No memories yet."
     parts = ", ".join(f"{one['count']} {one['sector']}" for one in stats(facts))
     best = sorted(facts, key=lambda fact: -fact["salience"])[:SHOWN]
-    texts = "; ".join(beginning(fact["text"], MOST_CHARACTERS) for fact in best)
+    texts = "; ".join(fact["text"] for fact in best)
     return f"{len(facts)} {'memory' if len(facts) == 1 else 'memories'} ({parts}). Most salient: {texts}"
 
 

@@ -239,12 +239,16 @@ def test_all_memories_of_a_user_can_be_deleted_and_of_no_other(api: httpx2.Clien
     assert [one["id"] for one in api.get(f"/users/{other}/memories").json()["items"]] == [kept]
 
 
-def test_memories_that_are_too_large_for_one_answer_can_be_deleted(
+def test_memories_that_are_too_large_for_one_answer_are_found_counted_and_deleted(
     live: LiveSystem, api: httpx2.Client, user: str
 ) -> None:
     ids = [added(api, f"Guest {number} has tea.", user).partition(openmemory.MARK)[0] for number in range(40)]
     filler = "update facts set metadata = jsonb_build_object('plan', repeat('x', 1000000)) where id = any(%s::uuid[])"
     live.rows(f"{filler} returning 1", [ids])
+    assert len(matched(api, "Who has tea?", user, k=40)) == 40
+    (sector,) = api.get("/sectors", params={"user_id": user}).json()["stats"]
+    assert (sector["sector"], sector["count"]) == ("semantic", 40)
+    assert api.get(f"/users/{user}/summary").json()["summary"].startswith("40 memories (40 semantic). Most salient: Gu")
     assert api.delete(f"/users/{user}/memories").json() == {"ok": True, "deleted": 40}
 
 
