@@ -121,6 +121,8 @@ def case(series: dict[str, str], minutes: int, alerts: str, number: int) -> dict
 @pytest.mark.slow
 def test_each_rule_fires_on_what_it_is_about_and_none_on_a_quiet_system(tmp_path: Path) -> None:
     cases = [case(QUIET, DAY + 60, "", 0)]
+    cases.append(case(FIRING["EbbApiDown"], 100, "", 1))  # its metrics are away, too
+    cases.append(case({'ebb_ok{part="redis"}': "1x200"}, 100, ',alertname="EbbBeatDown"', 1))  # it never sent a task
     for name, series in [*FIRING.items(), *OF_GROUPS.items()]:
         minutes = DAY + 60 if name == "EbbDatabaseGrows" else 100
         cases.append(case(series, minutes, f',alertname="{name}"', 1))
