@@ -18,7 +18,7 @@ REQUESTS = 'ebb_http_request_seconds_count{status="200"}'
 FIRING = {
     "EbbApiDown": {'up{job="ebb",instance="api:5556"}': "0x200"},
     "EbbPartDown": {'ebb_ok{part="database"}': "0x200", 'ebb_ok{part="redis"}': "1x200"},
-    "EbbReplicaNotRead": {'ebb_replica_readable{replica="b:5432"}': "0x200"},
+    "EbbReplicaNotRead": {'ebb_replica_readable{replica="b:5432"}': "0x200", 'ebb_ok{part="replicas"}': "0x200"},
     "EbbEmbedderDown": {"ebb_embedder_pause_seconds": "30x200"},
     "EbbRerankerDown": {"ebb_reranker_failures": "2x200"},
     "EbbLlmDown": {"ebb_llm_failures": "2x200"},
@@ -122,6 +122,7 @@ def case(series: dict[str, str], minutes: int, alerts: str, number: int) -> dict
 def test_each_rule_fires_on_what_it_is_about_and_none_on_a_quiet_system(tmp_path: Path) -> None:
     cases = [case(QUIET, DAY + 60, "", 0)]
     cases.append(case(FIRING["EbbApiDown"], 100, "", 1))  # its metrics are away, too
+    cases.append(case(FIRING["EbbReplicaNotRead"] | {"ebb_beat_timestamp_seconds": "0+60x200"}, 100, "", 1))
     cases.append(case({'ebb_ok{part="redis"}': "1x200"}, 100, ',alertname="EbbBeatDown"', 1))  # it never sent a task
     for name, series in [*FIRING.items(), *OF_GROUPS.items()]:
         minutes = DAY + 60 if name == "EbbDatabaseGrows" else 100
