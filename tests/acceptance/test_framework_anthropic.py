@@ -71,6 +71,15 @@ def test_more_files_than_a_call_returns_are_known_and_cleared(
     assert call(tool, "view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
 
 
+@pytest.mark.slow
+def test_files_that_are_too_large_for_one_answer_are_listed_and_cleared(tool: EbbMemoryTool) -> None:
+    for number in range(70):
+        call(tool, "create", path=f"/memories/plans/{number}.md", file_text=f"{number}{'-' * 500_000}")
+    assert len(call(tool, "view", path="/memories/plans").splitlines()) == 72
+    assert tool.clear_all_memory() == "All memory cleared"
+    assert call(tool, "view", path="/memories").splitlines()[1:] == ["0B\t/memories"]
+
+
 @pytest.mark.parametrize(
     ("command", "given"),
     [

@@ -8,7 +8,7 @@ from typing import Any
 
 from ebb.contract.documents import Item
 from ebb.contract.values import MOST_FACTS
-from ebb.frameworks import AT_ONCE, batches, extra, synchronous
+from ebb.frameworks import AT_ONCE, batches, extra, items_below, synchronous
 from ebb.memory import Memory
 
 with extra("anthropic"):
@@ -88,14 +88,14 @@ class EbbMemoryTool(BetaAbstractMemoryTool):
 
     def clear_all_memory(self) -> str:
         """Delete all files."""
-        while found := self._memory.items([ROOT], limit=MOST_FACTS, refresh=False).items:
+        while found := items_below(self._memory, [ROOT], MOST_FACTS, refresh=False):
             for part in batches((str(one.id) for one in found), AT_ONCE):
                 self._memory.forget(part)
         return "All memory cleared"
 
     def _files(self, path: list[str]) -> dict[tuple[str, ...], str]:
         """Return the text of the file at a path, or of the files below it, by path."""
-        found = self._memory.items(path, limit=MOST_FACTS, refresh=False).items
+        found = items_below(self._memory, path, MOST_FACTS, refresh=False)
         if path != [ROOT]:  # not among all files of its folder, of which there may be too many
             found += self._memory.items(path[:-1], key=path[-1], refresh=False).items
         return {_place(one): json.loads(one.document)["text"] for one in sorted(found, key=_place)}

@@ -86,6 +86,21 @@ def question(text: str) -> str:
     return text.replace("\0", " ").encode(errors="replace").decode().strip()[-LONGEST_QUESTION:]
 
 
+def items_below(memory: Memory, path: Sequence[str], most: int, *, refresh: bool = True) -> list[Item]:
+    """Return the newest items below a path, at least `most` if there are so many; large ones are read in parts."""
+
+    def page(offset: int, limit: int) -> list[Item]:
+        return memory.items(path, offset=offset, limit=limit, refresh=refresh).items
+
+    try:
+        return page(0, most)
+    except InvalidInputError:  # perhaps because they are too large for one answer
+        found: list[Item] = []
+        while len(found) < most and (more := page(len(found), FITTING)):
+            found += more
+        return found
+
+
 def _check(items: Sequence[Mapping[str, Any]]) -> None:
     try:
         for one in items:
@@ -141,14 +156,5 @@ class History:
 
         `AT_ONCE` more are read, as Ebb knows no order among those that were stored in one call.
         """
-        wanted = min(most + AT_ONCE, MOST_FACTS)
-        try:
-            found = self._page(0, wanted)
-        except InvalidInputError:  # perhaps because they are too large for one answer
-            found = []
-            while len(found) < wanted and (page := self._page(len(found), FITTING)):
-                found += page
+        found = items_below(self._memory, self._path, min(most + AT_ONCE, MOST_FACTS))
         return sorted({one.key: one for one in found if tuple(one.path) == self._path}.items())
-
-    def _page(self, offset: int, limit: int) -> list[Item]:
-        return self._memory.items(self._path, offset=offset, limit=limit).items
