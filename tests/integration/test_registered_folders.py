@@ -208,18 +208,18 @@ def test_a_file_that_cannot_be_looked_at_stops_no_other(
     assert paths(reading) == ["notes/boat.md"]
 
 
-@pytest.mark.parametrize("replaced", ["plans/hut.md", "plans", "."])
+@pytest.mark.parametrize("replaced", ["notes/plans/hut.md", "notes/plans", "notes", "."])
 def test_what_a_link_has_replaced_since_it_was_listed_is_not_read(tmp_path: Path, replaced: str) -> None:
-    for root in ("notes", "outside"):
-        (tmp_path / root / "plans").mkdir(parents=True)
-        (tmp_path / root / "plans" / "hut.md").write_text(root)
-    place = folders.folder(tmp_path / "notes")
+    for part in ("inside", "outside"):
+        (tmp_path / part / "notes" / "plans").mkdir(parents=True)
+        (tmp_path / part / "notes" / "plans" / "hut.md").write_text(part)
+    place = folders.folder(tmp_path / "inside" / "notes")
     file = folders.listing(place).files["notes/plans/hut.md"]
-    assert folders.read(place, file, "")[0] == "notes"
-    (tmp_path / "notes" / replaced).rename(tmp_path / "moved")
-    (tmp_path / "notes" / replaced).symlink_to(tmp_path / "outside" / replaced)
+    assert folders.read(file, "")[0] == "inside"
+    (tmp_path / "inside" / replaced).rename(tmp_path / "moved")
+    (tmp_path / "inside" / replaced).symlink_to(tmp_path / "outside" / replaced)
     with pytest.raises(OSError, match=r"symbolic link|[Nn]ot a directory"):
-        folders.read(place, file, "")
+        folders.read(file, "")
 
 
 def test_two_folders_do_not_share_a_name(reading: Memory, folder: Path, tmp_path: Path) -> None:

@@ -31,8 +31,8 @@ LONGEST_PATH = 1_024
 UPLOADED = ""
 """The folder of files that were uploaded, which no folder's index removes."""
 
-ON_THE_WAY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-"""How a folder is opened on the way to a file."""
+ON_THE_WAY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+"""How a folder is opened on the way to a file; on Linux it need not be readable."""
 
 SETTLED_SECONDS = 2.0
 """A file changed more recently than this may change again with the same time stamp."""
@@ -114,14 +114,14 @@ def _path(folder: Folder, file: Path) -> str:
     return os.fsencode(path).decode("utf-8", "replace")
 
 
-def read(folder: Folder, file: Path, cut: str) -> tuple[str, str]:
-    """Return the text of a file below a folder, and the digest of its content and chunking.
+def read(file: Path, cut: str) -> tuple[str, str]:
+    """Return the text of a file, and the digest of its content and chunking.
 
     Raises:
         InvalidInputError: it is too large, not a regular file, or not text.
         OSError: it cannot be read, or a link leads to it.
     """
-    with os.fdopen(_opened(folder.root, file), "rb") as source:
+    with os.fdopen(_opened(file), "rb") as source:
         if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
             raise InvalidInputError("no regular file")
         raw = source.read(LARGEST + 1)
@@ -148,14 +148,14 @@ def checked_chunks(text: str, count: Count) -> list[Chunk]:
     return found
 
 
-def _opened(root: Path, file: Path) -> int:
-    """Return a descriptor of a file below a folder, opened one name at a time.
+def _opened(file: Path) -> int:
+    """Return a descriptor of a file, opened one name at a time.
 
     It, or a folder on the way to it, may have been replaced by a link since it was listed.
     """
-    above = os.open(root, ON_THE_WAY)
+    above = os.open(file.anchor, ON_THE_WAY)
     try:
-        *folders, name = file.relative_to(root).parts
+        *folders, name = file.relative_to(file.anchor).parts
         for one in folders:
             below = os.open(one, ON_THE_WAY, dir_fd=above)
             os.close(above)
@@ -318,7 +318,7 @@ class Indexer:
             if looks is not None and seen is not None and (seen.looks, seen.digest) == (looks, known_digest):
                 done.files["unchanged"] += 1
                 return None
-            text, digest = read(self._folder, file, self._cut)
+            text, digest = read(file, self._cut)
             parts = [] if digest == known_digest else [asdict(one) for one in checked_chunks(text, self._count)]
         except (OSError, InvalidInputError) as error:
             done.failed.append({"path": path, "error": cause(error)})
