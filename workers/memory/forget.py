@@ -258,9 +258,8 @@ def forget_subject(
             break
     own = sum(actions[name] for name in FORGOT)
     if so_far is not None and not asked.dry_run:
-        before = max(
-            before, _forgotten(context, asked.namespace, now) - own
-        )  # by all parts, as they do it at one instant
+        # By all parts, as they do it at one instant.
+        before = max(before, _forgotten(context, asked.namespace, now) - own)
     done = {"done": before + own, "left": left, "run": run, "at": now}
     return Forgot(
         results=list(shown.values()),
