@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,30 +114,25 @@ def branch(
         raise typer.BadParameter("give the namespace once: as NAME, or with -n")
     namespace = name if namespace is None else namespace
     refuse_both(everywhere, namespace)
-    say: Callable[[dict[str, Any]], None]
     with client(home, namespace) as memory:
         if show:
-            answer, say = memory.perform(BRANCHES, {"everywhere": everywhere}), _list
+            answer = memory.perform(BRANCHES, {"everywhere": everywhere})
         elif drop:
             output.confirm(output.ERASE, _facts_to_drop(memory, older), yes=yes, as_json=as_json)
-            answer, say = memory.perform(DROP_BRANCH, {"older": older}), _say_dropped
+            answer = memory.perform(DROP_BRANCH, {"older": older})
         else:
             with output.spinner("every fact is copied …"):
-                answer, say = memory.perform(BRANCH, {"older": older}), _say_made
+                answer = memory.perform(BRANCH, {"older": older})
     if as_json:
         output.print_json(answer)
+    elif show:
+        _list(answer)
+    elif drop:
+        output.console().print(f"[yellow]dropped[/yellow] {', '.join(answer['dropped'])}")
     else:
-        say(answer)
-
-
-def _say_made(done: dict[str, Any]) -> None:
-    facts = output.counted(done["facts"], "fact")
-    output.console().print(f"[green]{done['action']}[/green] {done['branch']} with {facts}")
-    output.progress(f"Next: ebb decay -n {done['branch']}, then: ebb stats -n {done['branch']}")
-
-
-def _say_dropped(done: dict[str, Any]) -> None:
-    output.console().print(f"[yellow]dropped[/yellow] {', '.join(done['dropped'])}")
+        facts = output.counted(answer["facts"], "fact")
+        output.console().print(f"[green]{answer['action']}[/green] {answer['branch']} with {facts}")
+        output.progress(f"Next: ebb decay -n {answer['branch']}, then: ebb stats -n {answer['branch']}")
 
 
 def _facts_to_drop(memory: "Client", older: str | None) -> int:
