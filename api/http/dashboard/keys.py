@@ -70,7 +70,7 @@ def create(
 
     The first key of all ends the access without one, so it becomes the key of the visitor's session.
     """
-    if str(id) in _keys(door_of(request).of(memory.namespace), memory.namespace):
+    if str(id) in _keys(request, memory):
         raise InvalidInputError(MADE_BEFORE)  # before the token, which differs in the session of the first key
     check_token(request, memory.caller, token)
     _check_scopes(memory, scopes)
@@ -99,7 +99,10 @@ def change(
     expires: Expires = "",
 ) -> Response:
     """Set when a key expires, or revoke it, and redirect to the page."""
-    _check_scopes(memory, _scopes(door_of(request).of(memory.namespace), memory.namespace, str(id)))
+    known = _keys(request, memory).get(str(id))
+    if known is None:
+        raise NotFoundError(f"id: no key {id} is in namespace {memory.namespace!r}.")
+    _check_scopes(memory, known.scopes)
     if action == "expire":
         _check_end(memory, expires)
     ends = {"revoke": True} if action == "revoke" else {"ends": end_in(expires, memory.seconds())}
@@ -116,16 +119,10 @@ def _check_scopes(memory: Session, scopes: tuple[str, ...]) -> None:
             memory.caller.check(scope)
 
 
-def _keys(door: Door, namespace: str) -> dict[str, Grant]:
+def _keys(request: Request, memory: Session) -> dict[str, Grant]:
     with reaching_redis():
-        return {key.id: key for key in key_ring.of_namespace(door.redis, namespace)}
-
-
-def _scopes(door: Door, namespace: str, id_: str) -> tuple[str, ...]:
-    keys = _keys(door, namespace)
-    if id_ not in keys:
-        raise NotFoundError(f"id: no key {id_} is in namespace {namespace!r}.")
-    return keys[id_].scopes
+        redis = door_of(request).of(memory.namespace).redis
+        return {key.id: key for key in key_ring.of_namespace(redis, memory.namespace)}
 
 
 def end_in(days: str, now: float) -> str | None:
