@@ -183,8 +183,7 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     """Answer 422 with the first invalid values and the number of others, or 400 if the body is not JSON."""
     details = error.errors() if isinstance(error, RequestValidationError) else []
     more = max(len(details) - MOST_FAULTS, 0) + getattr(error, "more", 0)
-    faults = [_fault(detail) for detail in details[:MOST_FAULTS]]
-    faults = _with_fields(faults, details, _fields(request))
+    faults = list(_faults(details[:MOST_FAULTS], _fields(request)))
     no_json = any(detail["type"] == "json_invalid" for detail in details)
     status = HTTPStatus.BAD_REQUEST if no_json else HTTPStatus.UNPROCESSABLE_ENTITY
     return answer(
@@ -192,23 +191,19 @@ def _invalid(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-def _fault(detail: Any) -> str:
-    """Return the message about an invalid value, or about a body that is not JSON."""
-    if detail["type"] == "json_invalid":
-        return f"body: is no JSON at character {detail['loc'][-1]}: {detail['ctx']['error']}"
-    if isinstance(detail.get("input"), bytes):
-        return "body: was not read, for it was not sent as JSON; say so by `Content-Type: application/json`"
-    return fault(detail)
-
-
-def _with_fields(faults: list[str], details: Sequence[Any], known: Sequence[str]) -> list[str]:
-    """Return the messages, of which the first about an unknown field of the body lists the known ones."""
-    for place, detail in enumerate(details[:MOST_FAULTS]):
-        if known and detail["type"] == UNKNOWN and tuple(detail["loc"][:-1]) == ("body",):
+def _faults(details: Sequence[Any], known: Sequence[str]) -> Iterator[str]:
+    """Yield the messages about invalid values or a body that is not JSON; known fields of the body are listed once."""
+    for detail in details:
+        if detail["type"] == "json_invalid":
+            yield f"body: is no JSON at character {detail['loc'][-1]}: {detail['ctx']['error']}"
+        elif known and detail["type"] == UNKNOWN and tuple(detail["loc"][:-1]) == ("body",):
             name = show(str(detail["loc"][-1]))[1:-1]
-            listed = f"body.{name}: is no field of this request; known are {', '.join(known)}"
-            return [*faults[:place], listed, *faults[place + 1 :]]
-    return faults
+            yield f"body.{name}: is no field of this request; known are {', '.join(known)}"
+            known = ()
+        elif isinstance(detail.get("input"), bytes):
+            yield "body: was not read, for it was not sent as JSON; say so by `Content-Type: application/json`"
+        else:
+            yield fault(detail)
 
 
 def _fields(request: Request) -> list[str]:
