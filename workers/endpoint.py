@@ -22,7 +22,7 @@ from tenacity import (
     wait_random,
 )
 
-from workers.errors import EbbError, SettingsError
+from workers.errors import AwayError, EbbError, SettingsError
 from workers.threads import within
 
 ATTEMPTS = 5
@@ -67,21 +67,16 @@ _backoff = wait_exponential(multiplier=0.5, max=8) + wait_random(0, 0.5)
 class Service:
     """A service of a server: its path, the prefix of its settings, and its error classes.
 
-    `when_slow` is the advice on timeouts, `advice` that on status codes of its own. `away` makes the error of a server
-    that would fail every request, from the message, the seconds that the server asked to wait, and whether it may be
-    only this request, named `doubtful`; by default it is `failure`.
+    `when_slow` is the advice on timeouts, `advice` that on status codes of its own. `away` is the error of a server
+    that would fail every request, `failure` that of others.
     """
 
     path: str
     settings: str
     failure: type[EbbError]
+    away: type[AwayError]
     when_slow: str
     advice: Mapping[int, str]
-    away: Callable[..., EbbError] | None = None
-
-    def unavailable(self, message: str, retry_after: float | None = None, *, doubtful: bool = False) -> EbbError:
-        """Return the error of a server that would fail every other request too, which may be `doubtful`."""
-        return self.failure(message) if self.away is None else self.away(message, retry_after, doubtful=doubtful)
 
     def advise(self, status: int) -> str:
         """Return the advice on an answer with that status."""
@@ -146,7 +141,7 @@ class Endpoint:
         except TransientError as error:
             made = retrying.statistics["attempt_number"]
             message = f"{error} Attempts: {made}."
-            raise self._service.unavailable(message, error.retry_after, doubtful=error.doubtful) from None
+            raise self._service.away(message, error.retry_after, doubtful=error.doubtful) from None
 
     def excerpt(self, text: str) -> str:
         """Return the start of a server's answer on one line, without the key and a full stop at its end."""
@@ -201,7 +196,7 @@ class Endpoint:
             raise self._refusal(response, body.decode(errors="replace"))
         if len(body) > longest:
             said = f"{self} answered with more than {longest >> 20} MiB, too much for what it was asked"
-            raise self._service.unavailable(f"{said}. Check {self._service.settings}_URL.", doubtful=True)
+            raise self._service.away(f"{said}. Check {self._service.settings}_URL.", doubtful=True)
         return bytes(body)
 
     def _refusal(self, response: httpx2.Response, body: str) -> EbbError:
@@ -215,7 +210,7 @@ class Endpoint:
             doubtful = status >= HTTPStatus.INTERNAL_SERVER_ERROR and status != HTTPStatus.SERVICE_UNAVAILABLE
             return TransientError(message, after, doubtful=doubtful)
         if status in REFUSES_ALL:
-            return self._service.unavailable(message)
+            return self._service.away(message)
         return self._service.failure(message)
 
 
