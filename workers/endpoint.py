@@ -86,16 +86,8 @@ class Service:
         return advice.get(status, ADVICE[HTTPStatus.NOT_FOUND]).format(settings=self.settings)
 
 
-class TransientError(EbbError):
-    """A failure that a retry may solve, with the seconds that the server asked to wait.
-
-    `doubtful` if the server took the request and failed then, for which the request itself may be the reason.
-    """
-
-    def __init__(self, message: str, retry_after: float | None = None, *, doubtful: bool) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-        self.doubtful = doubtful
+class TransientError(AwayError):
+    """A failure that a retry may solve."""
 
 
 class Endpoint:
