@@ -46,16 +46,6 @@ class Curve:
     hot_until: Floats
     cold_from: Floats
 
-    @property
-    def hot_loss(self) -> Floats:
-        """Return the exponent that the hot phase consumes, times `scale`."""
-        return RULES.hot_rate * self.hot_until
-
-    @property
-    def warm_loss(self) -> Floats:
-        """Return the exponent that the hot and the warm phase consume together, times `scale`."""
-        return self.hot_loss + RULES.warm_rate * (self.cold_from - self.hot_until)
-
 
 def strength(base: Floats, coactivations: Ints) -> Floats:
     """Return salience at the last access, in [0, 1]: `clamp(base * (1 + ln(1 + coactivations)))`."""
@@ -103,7 +93,8 @@ def age_at_retention(curve: Curve, fraction: Floats | float) -> Floats:
     """Return the age in days at which retention has fallen to `fraction`: 0 for 1 and above, infinite for 0."""
     with np.errstate(divide="ignore"):
         loss = -np.log(np.minimum(fraction, 1.0)) * curve.scale
-    hot, warm = curve.hot_loss, curve.warm_loss
+    hot = RULES.hot_rate * curve.hot_until
+    warm = hot + RULES.warm_rate * (curve.cold_from - curve.hot_until)
     in_hot = loss / RULES.hot_rate
     in_warm = curve.hot_until + (loss - hot) / RULES.warm_rate
     in_cold = curve.cold_from + (loss - warm) / RULES.cold_rate
