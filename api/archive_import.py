@@ -110,20 +110,9 @@ class Window:
     bad: list[BadLine] = field(default_factory=list)
     sent: dict[tuple[str, str], Sent] = field(default_factory=dict)
     again: bool = False
-
-    @property
-    def has_facts(self) -> bool:
-        """Return whether any line is a fact."""
-        return any("text" in line for numbered in self.given.values() for _, line in numbered)
-
-    @property
-    def needs_others(self) -> bool:
-        """Return whether any line depends on earlier ones, as superseding facts and other records do."""
-        return any(
-            line.get("supersedes") is not None or ("text" not in line and _is_archived(line))
-            for numbered in self.given.values()
-            for _, line in numbered
-        )
+    has_facts: bool = False
+    needs_others: bool = False
+    """Whether any line depends on earlier ones, as superseding facts and other records do."""
 
 
 class Checkpoint:
@@ -215,7 +204,6 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
     first = begin.lines
     window = Window(begin.offset, begin.lines, begin.begun, begin.offset, again=again)
     for number, (line, length) in enumerate(_lines(file), start=begin.lines + 1):
-        window.end, window.lines = window.end + length, number
         try:
             fact = _unframed(parse(line, again=again), window, number)
             own = namespace_name(fact.pop("namespace", namespace)) if fact else namespace
@@ -223,13 +211,16 @@ def _windows(file: BinaryIO, begin: Progress, namespace: str, into: str | None, 
             window.bad.append(BadLine(number, str(error)))
         else:
             if fact is not None:
+                is_fact, is_archived = "text" in fact, _is_archived(fact)
                 # Facts that are stored as new are sent apart from records beside them, which need them.
-                if again and window.given and window.has_facts != ("text" in fact):
+                if again and window.given and window.has_facts != is_fact:
                     first = number - 1
-                    yield replace(window, end=window.end - length, lines=first)
-                    window = Window(window.end - length, number, window.begun, window.end, again=again)
-                task = ARCHIVED if _is_archived(fact) else NEW
-                window.given.setdefault((task, into or own), []).append((number, fact))
+                    yield window
+                    window = Window(window.end, window.lines, window.begun, window.end, again=again)
+                window.given.setdefault((ARCHIVED if is_archived else NEW, into or own), []).append((number, fact))
+                window.has_facts |= is_fact
+                window.needs_others |= fact.get("supersedes") is not None or (is_archived and not is_fact)
+        window.end, window.lines = window.end + length, number
         if number - first == WINDOW or window.end - window.start >= WINDOW_BYTES:
             first = number
             yield window
