@@ -170,6 +170,5 @@ def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUI
 
 def back(path: str, action: str, id_: str) -> RedirectResponse:
     """Redirect to a page of the dashboard, which shows what was done to a fact or a key."""
-    path = here(path)
-    said = urlencode({"done": action, "fact": id_}) if action else ""
-    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}" if said else path, HTTPStatus.SEE_OTHER)
+    path, said = here(path), urlencode({"done": action, "fact": id_})
+    return RedirectResponse(f"{path}{'&' if '?' in path else '?'}{said}", HTTPStatus.SEE_OTHER)
