@@ -214,12 +214,8 @@ def explain_full(log: str, folder: Path) -> str | None:
 
 def _described(folder: Path) -> str:
     usage = shutil.disk_usage(folder)
+    mount = folder.resolve()
+    while not mount.is_mount():
+        mount = mount.parent
     room = f"{usage.free // MIB} of {usage.total // MIB} MiB free"
-    return f"The disk at {_mount(folder)}, which holds {folder}, has {room}"
-
-
-def _mount(folder: Path) -> Path:
-    here = folder.resolve()
-    while not here.is_mount():
-        here = here.parent
-    return here
+    return f"The disk at {mount}, which holds {folder}, has {room}"
