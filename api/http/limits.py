@@ -148,32 +148,22 @@ BATCH_OF = {
 """What is stored at paths that take one at a time, and the operation for many."""
 
 
-def _too_long(path: str, most: int) -> HTTPException:
-    """Return the error for a body of more than `most` bytes, which says what to do on this path."""
-    said = f"The body has more than {most} bytes, the most here. "
-    return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said + _advice(path))
-
-
-def _advice(path: str) -> str:
+def _longest_body(path: str, settings: Settings) -> tuple[int, HTTPException]:
+    """Return the maximum bytes of a body, enough for one fact or EBB_MAX_BODY for a batch, and the error beyond it."""
+    most, advice = LONGEST_METADATA + ESCAPED * settings.max_text, "Shorten it; a text has at most EBB_MAX_TEXT bytes."
     if path in BATCHES:
-        return "Send it in pieces, or raise EBB_MAX_BODY."
-    if path in BATCH_OF:
+        most, advice = settings.max_body, "Send it in pieces, or raise EBB_MAX_BODY."
+    elif path in BATCH_OF:
         what, batch = BATCH_OF[path]
-        return (
+        advice = (
             f"Many {what} go to {batch.route}, which takes up to EBB_MAX_BODY bytes: send more than that in pieces. "
             "Text beyond EBB_MAX_TEXT must be split."
         )
-    if path.startswith(FORM):
-        return "Shorten what the form sends."
-    return "Shorten it; a text has at most EBB_MAX_TEXT bytes."
-
-
-def longest_body(path: str, settings: Settings) -> int:
-    """Return the maximum bytes of a body: EBB_MAX_BODY for a batch, else enough for one fact."""
-    if path in BATCHES:
-        return settings.max_body
-    own = LONGEST_FORM if path.startswith(FORM) else LONGEST_METADATA + ESCAPED * settings.max_text
-    return min(own, settings.max_body)
+    elif path.startswith(FORM):
+        most, advice = LONGEST_FORM, "Shorten what the form sends."
+    most = min(most, settings.max_body)
+    said = f"The body has more than {most} bytes, the most here. {advice}"
+    return most, HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, said)
 
 
 TWO_LENGTHS = "A request has either Content-Length or Transfer-Encoding: with both, a proxy may see another end of it."
@@ -201,20 +191,19 @@ class BodyLimit:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        request, path = Request(scope), scope["path"]
+        request = Request(scope)
         door = request.app.state.door
-        most, held = longest_body(path, door.settings), _Held(door.turns, scope)
+        (most, too_long), held = _longest_body(scope["path"], door.settings), _Held(door.turns, scope)
         said = request.headers.get("content-length", "")
         if said and "transfer-encoding" in request.headers:
             refused = answer(HTTPStatus.BAD_REQUEST, TWO_LENGTHS, request)
             refused.headers["connection"] = "close"
             await refused(scope, receive, send)
         elif said.isdigit() and int(said) > most:
-            late = _too_long(path, most)
-            await answer(late.status_code, late.detail, request)(scope, receive, send)
+            await answer(too_long.status_code, too_long.detail, request)(scope, receive, send)
         else:
             try:
-                await self.app(scope, _limited(receive, path, most, held), _in_portions(send, held))
+                await self.app(scope, _limited(receive, most, too_long, held), _in_portions(send, held))
             finally:
                 held.release()
 
@@ -256,7 +245,7 @@ def _in_portions(send: Send, held: _Held) -> Send:
     return portioned
 
 
-def _limited(receive: Receive, path: str, most: int, held: _Held) -> Receive:
+def _limited(receive: Receive, most: int, too_long: HTTPException, held: _Held) -> Receive:
     """Return a receiver that raises when the body is too large or too slow, or the namespace has too many bytes."""
     seen, complete, deadline = 0, False, asyncio.get_running_loop().time() + BODY_SECONDS
 
@@ -273,7 +262,7 @@ def _limited(receive: Receive, path: str, most: int, held: _Held) -> Receive:
         seen += len(message.get("body", b""))
         complete = not message.get("more_body", False)
         if seen > most:
-            raise _too_long(path, most)
+            raise too_long
         held.add(len(message.get("body", b"")), refuse=True)
         return message
 

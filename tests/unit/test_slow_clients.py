@@ -207,7 +207,7 @@ def test_a_body_that_never_comes_is_refused() -> None:
         raise AssertionError
 
     async def read() -> None:
-        await limits._limited(never, "/memory/facts", 100, HOLDS_NOTHING)()
+        await limits._limited(never, 100, HTTPException(413), HOLDS_NOTHING)()
 
     with pytest.raises(HTTPException, match="did not arrive"):
         asyncio.run(read())
@@ -220,7 +220,7 @@ def test_a_client_that_waits_for_the_end_of_a_connection_is_not_hurried() -> Non
         async def receive() -> Message:
             return messages.pop()
 
-        limited = limits._limited(receive, "/memory/facts", 100, HOLDS_NOTHING)
+        limited = limits._limited(receive, 100, HTTPException(413), HOLDS_NOTHING)
         return [(await limited())["type"], (await limited())["type"]]
 
     assert asyncio.run(read()) == ["http.request", "http.disconnect"]
