@@ -1,4 +1,6 @@
-"""Locks in Redis: one holder at a time, and only it releases the lock."""
+"""Locks in Redis: one holder at a time, and only it renews and releases the lock."""
+
+import time
 
 from redis import Redis
 
@@ -33,6 +35,18 @@ def test_a_caller_that_took_too_long_does_not_release_the_lock_of_the_next_one(r
         with signals.try_lock(redis, "work", 30):
             redis.set(KEY, b"another's")
         assert redis.get(KEY) == b"another's"
+
+
+def test_a_lock_is_renewed_as_long_as_it_is_the_callers(redis_url: str) -> None:
+    with own_keys(redis_url) as redis, signals.try_lock(redis, "work", 6, renew=True):
+        assert redis.persist(KEY)
+        while redis.ttl(KEY) < 0:  # until it is renewed
+            time.sleep(0.01)
+        redis.set(KEY, b"another's")
+        with redis.monitor() as commands:
+            next(one for one in commands.listen() if one["command"].startswith("EVALSHA") and KEY in one["command"])
+        assert (redis.get(KEY), redis.ttl(KEY)) == (b"another's", -1)
+        redis.delete(KEY)
 
 
 def test_a_redelivered_task_gets_the_lock_of_its_killed_delivery_for_the_whole_time(redis_url: str) -> None:

@@ -44,7 +44,7 @@ def register(memory: Memory, folder: Path, name: str | None = None) -> Registere
 
 def part(memory: Memory, name: str = "notes", until: float = math.inf) -> bool:
     """Read a registered folder until this time; return whether that was its end."""
-    return files.read_folder(memory.context, "default", name, until, lambda: None)
+    return files.read_folder(memory.context, "default", name, until)
 
 
 def read(memory: Memory, name: str = "notes", until: float = math.inf) -> RegisteredFolder:
@@ -91,16 +91,6 @@ def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder:
     assert not part(reading, until=0)
     assert part(reading, until=0)
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
-
-
-def test_a_long_reading_renews_its_lock(reading: Memory, folder: Path) -> None:
-    for number in range(files.FILES_BETWEEN):
-        (folder / f"{number}.md").touch()
-    register(reading, folder)
-    redis, work = reading.context.redis, "folder:default notes"
-    with signals.try_lock(redis, work, 600):
-        files.read_folder(reading.context, "default", "notes", math.inf, lambda: signals.renew_lock(redis, work, 6_000))
-        assert redis.ttl(f"{signals.WORKING}:{work}") > 600
 
 
 def test_words_are_counted_again_only_after_a_reading_that_changed_something(reading: Memory, folder: Path) -> None:

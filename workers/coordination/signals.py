@@ -5,11 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from threading import Event, Thread
 from typing import Any
 from uuid import UUID
 
 from redis import Redis
 from redis.exceptions import LockNotOwnedError, RedisError
+from redis.lock import Lock
 
 from workers.coordination import idempotency
 from workers.coordination.redis import RefusedError, insist
@@ -55,6 +57,9 @@ ALIVE_SECONDS = 15
 EMBEDDER_SECONDS = 60
 MEASURED_SECONDS = 600
 LOCK_POLL_SECONDS = 0.01
+RENEWALS = 4
+"""Number of times that a lock is renewed within its time: Redis may be away for some of them."""
+
 STARTED_SECONDS = 60
 """Workers that start within this time count as starting together."""
 
@@ -226,31 +231,38 @@ def note_noticed(redis: Redis, namespace: str, ends: Mapping[UUID, datetime], no
 
 @contextmanager
 def try_lock(
-    redis: Redis, work: str, seconds: float, wait: float = 0.0, *, task_id: str | None = None
+    redis: Redis, work: str, seconds: float, wait: float = 0.0, *, task_id: str | None = None, renew: bool = False
 ) -> Iterator[bool]:
     """Yield true to one caller at a time; the lock of a crashed one expires after `seconds`.
 
     Others wait up to `wait` seconds for it. With a `task_id`, a redelivery of this task gets the lock of its killed
     delivery at once; such a task must end before Redis delivers it again. A caller that exceeds its time releases
-    nothing, since another may hold the lock by then.
+    nothing, since another may hold the lock by then. With `renew`, the caller may take longer than `seconds`.
     """
-    lock = redis.lock(f"{WORKING}:{work}", timeout=seconds, sleep=LOCK_POLL_SECONDS)
+    # not one token per thread: a renewing thread needs that of the caller
+    lock = redis.lock(f"{WORKING}:{work}", timeout=seconds, sleep=LOCK_POLL_SECONDS, thread_local=False)
     alone = lock.acquire(blocking=wait > 0, blocking_timeout=wait or None, token=task_id)
     if not alone and task_id:
         lock.local.token = task_id.encode()
         with suppress(LockNotOwnedError):
             alone = lock.reacquire()
+    ended = Event()
     try:
+        if alone and renew:
+            Thread(target=_renew, args=(lock, seconds / RENEWALS, ended), name="ebb-lock", daemon=True).start()
         yield alone
     finally:
+        ended.set()
         if alone:
             with suppress(RedisError):
                 lock.release()
 
 
-def renew_lock(redis: Redis, work: str, seconds: float) -> None:
-    """Have the lock that the caller got from `try_lock` expire `seconds` from now."""
-    redis.pexpire(f"{WORKING}:{work}", int(seconds * 1000))
+def _renew(lock: Lock, every_seconds: float, ended: Event) -> None:
+    """Have a lock last for its whole time again, as long as the caller holds it."""
+    while not ended.wait(every_seconds):
+        with suppress(RedisError):  # Redis is away, or another holds the lock, which this leaves alone
+            lock.reacquire()
 
 
 def mark_grown(redis: Redis, namespace: str) -> None:

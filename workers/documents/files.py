@@ -11,7 +11,7 @@ import hashlib
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -52,9 +52,6 @@ from workers.validation.facts import own_words
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0
 """Lock TTL: longer than the task may take, shorter than its retry window."""
-
-FILES_BETWEEN = 100
-"""A reading of a folder reports once in so many files that it goes on."""
 
 
 def known(context: Context, asked: ListDocuments) -> Documents:
@@ -226,11 +223,10 @@ def all_folders(context: Context) -> Sequence[tuple[str, str]]:
     return sorted(found)
 
 
-def read_folder(context: Context, namespace: str, name: str, until: float, renew: Callable[[], None]) -> bool:
+def read_folder(context: Context, namespace: str, name: str, until: float) -> bool:
     """Index what changed in a folder since the last reading, and record how that went; a repeat changes nothing.
 
-    Returns whether it was read to its end; if `until`, in monotonic seconds, is reached before, call again. Meanwhile
-    it calls `renew`.
+    Returns whether it was read to its end; if `until`, in monotonic seconds, is reached before, call again.
 
     Raises:
         UnavailableError: the database does not answer, or another caller is indexing one of its files; try again.
@@ -239,15 +235,10 @@ def read_folder(context: Context, namespace: str, name: str, until: float, renew
         found = documents.registered(db, tenant, name)
     if not found:
         return True
-
-    def pass_file(number: int, _: int) -> None:
-        if number % FILES_BETWEEN == 0:
-            renew()
-
     try:
         place = Folder(_allowed(context.settings, found[0].path), name)
         indexer = Indexer(_Here(context, namespace, until), place, context.settings.tokenizer)
-        done = indexer.sync(pass_file)
+        done = indexer.sync(lambda _, __: None)
     except _TimeOverError:
         return False
     except (InvalidInputError, OSError, RuntimeError) as error:

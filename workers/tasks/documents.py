@@ -23,7 +23,7 @@ FOLDER_SECONDS = 600.0
 """Time after which the reading of a folder is broken off."""
 
 ALONE_SECONDS = 120.0
-"""Lock TTL of a reading, which renews it as it passes files: longer than a few of them take."""
+"""Lock TTL of a reading, which renews it: how long one that was killed keeps others out."""
 
 
 class FolderPart(Scoped):
@@ -68,12 +68,8 @@ def read_folders(_: Task, __: Params) -> None:
 def read_folder(_: Task, asked: FolderPart) -> None:
     """Index what changed in a registered folder, for about 30 seconds; a successor continues. One at a time."""
     work, until = f"folder:{asked.namespace} {asked.name}", time.monotonic() + WORK_SECONDS
-
-    def renew() -> None:
-        signals.renew_lock(context.redis, work, ALONE_SECONDS)
-
-    with signals.try_lock(context.redis, work, ALONE_SECONDS) as alone:
-        complete = not alone or files.read_folder(context, asked.namespace, asked.name, until, renew)
+    with signals.try_lock(context.redis, work, ALONE_SECONDS, renew=True) as alone:
+        complete = not alone or files.read_folder(context, asked.namespace, asked.name, until)
     if not complete:
         read_folder.apply_async(kwargs={"name": asked.name, "namespace": asked.namespace})
 
