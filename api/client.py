@@ -74,13 +74,16 @@ class Client(Sender, JsonOperations):
             workers.setdefault(name, []).extend(queue["name"] for queue in queues)
         return workers
 
-    def send_document(self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str = "") -> AsyncResult:
+    def send_document(
+        self, path: str, chunks: Sequence[dict[str, str]], digest: str, folder: str, read_at: str
+    ) -> AsyncResult:
         """Send the chunks of a file, `{"section", "text"}`, without waiting; pass the result to `wait`.
 
-        They replace all other chunks of that path.
+        They replace all other chunks of that path, unless these were read later than at `read_at`, an instant of
+        `clock`.
         """
         arguments: dict[str, Any] = {"path": path, "chunks": list(chunks), "digest": digest, "folder": folder}
-        arguments |= {"namespace": self.namespace, "now": self.clock()}
+        arguments |= {"namespace": self.namespace, "now": read_at}
         return self.ask("memory.index", arguments)
 
     def restore(self, ids: Sequence[str] | None = None, *, wait: bool = True, **selection: Any) -> Answer:

@@ -93,6 +93,22 @@ def test_a_reading_out_of_time_goes_on_where_it_stopped(reading: Memory, folder:
     assert paths(reading) == ["notes/boat.md", "notes/hut.md"]
 
 
+def test_a_reading_puts_back_no_text_that_changed_since(reading: Memory, folder: Path) -> None:
+    """Another one reads both files at a time when this one has read the first, and stored none."""
+    register(reading, folder)
+    place = folders.Folder(folder, "notes")
+    indexer = folders.Indexer(files._Here(reading.context, "default"), place, reading.context.settings.tokenizer)
+
+    def change(number: int, _: int) -> None:
+        if number == 1:
+            (folder / "boat.md").write_text("# Boat\n\nThe keel is elm.\n")
+            read(reading)
+
+    indexer.sync(change)
+    kept = [text for (text,) in reading.rows("select text from facts order by text")]
+    assert kept == ["# Boat\n\nThe keel is elm.", "# Hut\n\nThe roof leaks."]
+
+
 def test_words_are_counted_again_only_after_a_reading_that_changed_something(reading: Memory, folder: Path) -> None:
     def grown() -> list[str]:
         found = signals.take_grown(reading.context.redis)

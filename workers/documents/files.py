@@ -165,12 +165,17 @@ class _Here:
         asked = ListDocuments(name=name, namespace=self.namespace)
         return known(self.context, asked).model_dump()
 
-    def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str) -> Index:
-        given = {"path": path, "chunks": chunks, "digest": digest, "folder": folder, "namespace": self.namespace}
-        return Index.model_validate(given)
+    def clock(self) -> str:
+        return self.context.now().isoformat()
 
-    def wait(self, sent: Index, seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
-        done = index(self.context, sent, self.context.now())
+    def send_document(
+        self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str, read_at: str
+    ) -> tuple[Index, datetime]:
+        given = {"path": path, "chunks": chunks, "digest": digest, "folder": folder, "namespace": self.namespace}
+        return Index.model_validate(given), datetime.fromisoformat(read_at)
+
+    def wait(self, sent: tuple[Index, datetime], seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
+        done = index(self.context, *sent)
         self._note_growth(done.added + done.removed)
         if time.monotonic() > self.until:
             raise _TimeOverError

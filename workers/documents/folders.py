@@ -246,8 +246,11 @@ class Memory(Protocol):
     def documents(self, name: str) -> dict[str, Any]:
         """Return the indexed files of a folder."""
 
-    def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str) -> Any:
-        """Send the chunks of a file; return what `wait` needs for the answer."""
+    def clock(self) -> str:
+        """Return the current time."""
+
+    def send_document(self, path: str, chunks: Sequence[dict[str, Any]], digest: str, folder: str, read_at: str) -> Any:
+        """Send the chunks of a file, and a time of `clock` before it was read; return what `wait` needs."""
 
     def wait(self, sent: Any, seconds: float) -> dict[str, Any]:
         """Return the answer to a sent document."""
@@ -318,6 +321,7 @@ class Indexer:
             if looks is not None and seen is not None and (seen.looks, seen.digest) == (looks, known_digest):
                 done.files["unchanged"] += 1
                 return None
+            read_at = self._memory.clock()  # not later than the text is
             text, digest = read(file, self._cut)
             parts = [] if digest == known_digest else [asdict(one) for one in checked_chunks(text, self._count)]
         except (OSError, InvalidInputError) as error:
@@ -328,7 +332,7 @@ class Indexer:
             self._seen[path] = reading
             done.files["unchanged"] += 1
             return None
-        return reading, self._memory.send_document(path, parts, digest, str(self._folder.root))
+        return reading, self._memory.send_document(path, parts, digest, str(self._folder.root), read_at)
 
     def _settle(self, reading: Reading, sent: Any, done: Sync) -> None:
         """Wait until a file's chunks are stored, and count them."""
