@@ -32,7 +32,7 @@ UPLOADED = ""
 """The folder of files that were uploaded, which no folder's index removes."""
 
 ON_THE_WAY = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-"""How a folder is opened on the way to a file; on Linux it need not be readable."""
+"""How a folder is opened on the way to a file; where there is no O_PATH, as on macOS, it must be readable."""
 
 SETTLED_SECONDS = 2.0
 """A file changed more recently than this may change again with the same time stamp."""
