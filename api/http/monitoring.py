@@ -130,6 +130,9 @@ LATE = (
 KNOWN_SECONDS = 2.0
 """How long the result of the checks is cached."""
 
+OLD_SECONDS = 60.0
+"""Age from which a result is not given any more while a check runs."""
+
 
 class Live(BaseModel):
     """That this process answers."""
@@ -162,13 +165,20 @@ def ready(request: Request, response: Response) -> Ready:
 
 
 def checks(door: Door) -> dict[str, str]:
-    """Return the state of each part, as it was a moment ago; a part behind another that is down is unknown."""
-    with door.checking:  # those that come meanwhile wait for this check, and begin none
-        at, found = door.known_health
-        if time.monotonic() - at > KNOWN_SECONDS:
-            found = _checks(door)
-            door.known_health = (time.monotonic(), found)
+    """Return the state of each part, as it was a moment ago; a part behind another that is down is unknown.
+
+    Requests that come while a check runs get the result of the one before, and wait only if there is none.
+    """
+    known = at, found = door.known_health
+    age = time.monotonic() - at
+    if age <= KNOWN_SECONDS or not door.checking.acquire(blocking=age > OLD_SECONDS):
         return found
+    try:
+        if door.known_health is known:  # else another request has checked meanwhile
+            door.known_health = (time.monotonic(), _checks(door))
+        return door.known_health[1]
+    finally:
+        door.checking.release()
 
 
 def _checks(door: Door) -> dict[str, str]:
