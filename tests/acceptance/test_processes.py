@@ -149,7 +149,7 @@ def test_a_current_folder_that_is_gone_is_one_message(live: LiveSystem, tmp_path
     assert done.stderr.startswith("Error: the current folder is not there any more. Change to another one")
 
 
-EBB = "import sys; from api.cli import main; sys.argv = ['ebb']; main()"
+COMPLETE = "import sys; from api.cli import main; sys.argv = ['ebb']; main()"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ EBB = "import sys; from api.cli import main; sys.argv = ['ebb']; main()"
 def test_a_shell_completes_commands_and_options(typed: str, possible: list[str]) -> None:
     words = {"COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
     environment = clean_environment({"_EBB_COMPLETE": "complete_bash", **words})
-    done = subprocess.run([sys.executable, "-c", EBB], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", COMPLETE], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == possible
 
 

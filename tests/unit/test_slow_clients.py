@@ -138,7 +138,9 @@ def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
                     await reader.readexactly(size // 8)
                     await asyncio.sleep(0.1)
             else:
-                await asyncio.sleep(1.5)
+                for begins in (True, False):
+                    while bool(state.connections) != begins:
+                        await asyncio.sleep(0.01)
             return len(state.connections)
 
     assert asyncio.run(connections()) == int(reads)
