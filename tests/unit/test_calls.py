@@ -179,7 +179,7 @@ def test_an_address_that_is_none_of_the_web_is_refused_at_once(url: str) -> None
     ("name", "value"),
     [("NO_PROXY", "::1/128"), ("HTTP_PROXY", "gopher://127.0.0.1"), ("SSL_CERT_FILE", "/no/such/file")],
 )
-def test_what_the_environment_says_in_vain_about_proxies_and_certificates_is_named(
+def test_a_proxy_or_certificate_that_cannot_be_used_is_named(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     async def count() -> None:
@@ -191,6 +191,32 @@ def test_what_the_environment_says_in_vain_about_proxies_and_certificates_is_nam
         Memory(ADDRESS).stats()
     with pytest.raises(EbbError, match=f"^The environment has .*{name}"):
         asyncio.run(count())
+
+
+@pytest.mark.parametrize("proxy", ["http://user:s3cret/x@127.0.0.1:3128", "gopher://s3cret@127.0.0.1"])
+def test_the_error_about_a_proxy_quotes_nothing_of_its_address(monkeypatch: pytest.MonkeyPatch, proxy: str) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy)
+    with Memory(ADDRESS) as memory, pytest.raises(EbbError, match=r"an address cannot be read$"):
+        memory.stats()
+
+
+WITHOUT_FILES = """
+import errno, resource
+import httpx
+from ebb.connections import Connections
+
+httpx.create_ssl_context()  # loads what it needs
+resource.setrlimit(resource.RLIMIT_NOFILE, (0, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+try:
+    Connections("http://127.0.0.1:9", httpx.Limits())
+except OSError as error:
+    print(errno.errorcode[error.errno])
+"""
+
+
+def test_too_many_open_files_are_no_fault_of_the_environment() -> None:
+    found = subprocess.run([sys.executable, "-c", WITHOUT_FILES], capture_output=True, text=True, check=True)
+    assert found.stdout == "EMFILE\n"
 
 
 @pytest.mark.parametrize("given", [{"timeout": "5"}, {"timeout": True}, {"retries": "2"}, {"retries": 1.5}])

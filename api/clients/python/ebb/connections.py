@@ -5,6 +5,7 @@ for ever (httpcore 1.0). Here such a request gives up its own client only.
 """
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Semaphore
@@ -16,6 +17,8 @@ from ebb.errors import EbbError
 
 ONE = httpx.Limits(max_connections=1)
 FAILED = (httpx.RequestError, httpx.InvalidURL)
+OF_FILES = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, ssl.SSLError)
+"""Errors of files of certificates; others, as of too many open files, are not of the environment."""
 
 
 @contextmanager
@@ -23,10 +26,12 @@ def _environment() -> Iterator[None]:
     """Raise `EbbError` for what httpx cannot use of the environment, which it reads when it makes a client."""
     try:
         yield
-    except (httpx.InvalidURL, ValueError, ImportError, OSError) as error:
+    except (httpx.InvalidURL, ValueError, ImportError, *OF_FILES) as error:
+        is_of_url = isinstance(error, httpx.InvalidURL | ValueError)
+        fault = "an address cannot be read" if is_of_url else error  # it may have a password
         raise EbbError(
             "The environment has a proxy or certificates that cannot be used; correct HTTP_PROXY, HTTPS_PROXY, "
-            f"ALL_PROXY, NO_PROXY, SSL_CERT_FILE or SSL_CERT_DIR: {error}"
+            f"ALL_PROXY, NO_PROXY, SSL_CERT_FILE or SSL_CERT_DIR: {fault}"
         ) from None
 
 
