@@ -122,6 +122,11 @@ def test_a_celery_program_with_a_prefix_for_its_keys_is_refused(options: str) ->
     ("variable", "value"),
     [
         ("CELERY_BROKER_URL", "redis://other/0"),
+        ("CELERY_BROKER_URL", "redis://host/1"),
+        ("CELERY_BROKER_URL", "redis://host:6380/0"),
+        ("CELERY_BROKER_URL", "redis://:secret@host/0"),
+        ("CELERY_BROKER_URL", "rediss://host/0"),
+        ("CELERY_BROKER_URL", "amqp://host/own"),
         ("CELERY_BROKER_WRITE_URL", "redis://other/0"),
         ("CELERY_RESULT_BACKEND", "redis://host/0"),
     ],
@@ -130,7 +135,7 @@ def test_an_environment_that_leads_every_app_away_from_ebb_is_refused(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str
 ) -> None:
     monkeypatch.setenv(variable, value)
-    with pytest.raises(ValueError, match=f"^{variable} is set, .*: rename the variable"):
+    with pytest.raises(ValueError, match=f"^{variable} is set, .*, or rename the variable"):
         configure(Celery(set_as_current=False), "redis://host/0")
 
 
@@ -140,6 +145,16 @@ def test_an_environment_that_names_the_servers_of_ebb_is_accepted(monkeypatch: p
     app = Celery(set_as_current=False, broker_write_url="redis://other/0")
     configure(app)
     assert (app.conf.broker_write_url, app.conf.result_backend) == ("redis://host/0", "redis://host/1")
+
+
+@pytest.mark.parametrize("given", ["redis://:p%40@host/0", "redis://:p%40@Host:6379", "redis://:%70%40@host:6379/"])
+def test_an_environment_that_writes_the_server_of_ebb_otherwise_is_accepted(
+    monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv("CELERY_BROKER_URL", "redis://:p%40@host:6379/0")
+    monkeypatch.setenv("CELERY_RESULT_BACKEND", "redis://:p%40@host:6379/1")
+    configure(app := Celery(set_as_current=False), given)
+    assert app.conf.result_backend == "redis://:p%40@host:6379/1"
 
 
 def test_an_app_of_ebb_is_led_nowhere_by_the_environment_of_another_program(monkeypatch: pytest.MonkeyPatch) -> None:

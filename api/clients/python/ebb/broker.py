@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlu
 
 RESULTS_AFTER = 1
 BETWEEN = re.compile(r"[,\s]+(?=[a-z+]+://)")
-SENTINEL_PORT = 26379
+REDIS_PORT, SENTINEL_PORT = 6379, 26379
 SENTINEL_SECONDS = 2.0
 """Timeout after which the next Sentinel is asked; one on a lost host does not answer at all."""
 
@@ -82,6 +82,30 @@ def check(redis_url: str) -> None:
         sentinels(redis_url)
     elif host is None or int(host[2] or 0) > LAST_PORT:
         raise ValueError(f"names no single host; {FORMS}")
+
+
+def is_same(one: str, other: str) -> bool:
+    """Return whether two URLs name the same database of the same Redis, with the same credentials and options."""
+    try:
+        return one == other or _meaning(one) == _meaning(other)
+    except ValueError:
+        return False
+
+
+def _meaning(redis_url: str) -> tuple[Any, ...]:
+    """Return what a URL names, with defaults in place of what it leaves out; of Sentinels, the URL itself.
+
+    Raises:
+        ValueError: the URL is not supported, see `check`.
+    """
+    check(redis_url)
+    parts = parts_of(redis_url)
+    host = HOST.fullmatch(_hosts(parts) or "localhost")
+    if parts.scheme == "sentinel" or host is None:
+        return (redis_url,)
+    account = unquote(parts.username or ""), unquote(parts.password or "")
+    place = host[1].lower(), int(host[2] or REDIS_PORT), _database(parts)
+    return (parts.scheme, *account, *place, dict(parse_qsl(parts.query)))
 
 
 def split(redis_urls: str) -> list[str]:

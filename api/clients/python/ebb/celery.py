@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import ebb.errors  # noqa: F401 - Celery finds the classes of errors only in modules that are loaded
-from ebb.broker import celery_configuration
+from ebb.broker import celery_configuration, is_same
 from ebb.contract.operation import find
 
 if TYPE_CHECKING:
@@ -55,10 +55,11 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     servers = celery_configuration(address)
     for variable, name in VARIABLES.items():
         own = (address, servers[name]) if name == "broker_url" else (servers[name],)
-        if (given := os.environ.get(variable)) and given not in own:
+        if (given := os.environ.get(variable)) and not any(is_same(given, one) for one in own):
             raise ValueError(
-                f"{variable} is set, which Celery prefers to the settings of each app, and it is not Ebb's: rename the "
-                "variable, and give its value to the app that needs it."
+                f"{variable} is set, which Celery prefers to the settings of each app, and differs from Ebb's address"
+                f"{' of results' if name == 'result_backend' else ''}: write that there, or rename the variable, and "
+                "give its value to the app that needs it."
             )
     routes = app.conf.task_routes or ()
     # An app that has sent a task has read its routes already; after `update` it reads them again.
