@@ -1,5 +1,6 @@
 """URLs of the broker: a single Redis, Redis with TLS, or Sentinels, as Celery and redis-py parse them."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,13 @@ def test_an_app_of_ebb_is_led_nowhere_by_the_environment_of_another_program(monk
     assert {app.conf.broker_url, app.conf.broker_read_url, app.conf.broker_write_url} == {"redis://host/0"}
     assert app.conf.result_backend == "redis://host/1"
     assert app.connection_for_write().hostname == "host"
+
+
+def test_an_app_of_ebb_is_unpickled_as_it_was() -> None:
+    app = App("own", set_as_current=False)
+    app.conf.update(configuration("redis://host/0"))
+    copy = pickle.loads(pickle.dumps(app))
+    assert (type(copy), copy.main, copy.conf.broker_url) == (App, "own", "redis://host/0")
 
 
 @pytest.mark.parametrize("options", [{"priority_steps": list(range(10))}, {"sep": ":"}])

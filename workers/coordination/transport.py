@@ -199,7 +199,10 @@ class _OwnSettings(Settings):  # type: ignore[misc]  # Celery comes without type
 
 
 def _own(settings: Any) -> Any:
-    """Return the settings of an app as `_OwnSettings`: Celery chooses their class, and a set attribute is a setting."""
+    """Return the settings of an app as `_OwnSettings`.
+
+    Celery chooses their class, and assigning an attribute would store a setting.
+    """
     object.__setattr__(settings, "__class__", _OwnSettings)
     return settings
 
@@ -211,7 +214,7 @@ class App(Celery):  # type: ignore[misc]  # Celery comes without types
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options, loader="app", fixups=())
+        super().__init__(*args, **{**options, "loader": "app", "fixups": ()})  # which an app that is unpickled has
         _own(self._conf)
 
     def _load_config(self) -> Any:
