@@ -168,7 +168,7 @@ def _postgres_answers() -> Iterator[None]:
 
 
 def _wanted() -> str:
-    """Return the name of the command to load; of none, the help is printed, or a shell asks how a line may go on."""
+    """Return the command whose module is loaded; all for a shell that asks for completions."""
     if COMPLETING in os.environ:
         return ""
     return sys.argv[1] if len(sys.argv) > 1 else "--help"
