@@ -14,7 +14,7 @@ VISIBILITY_SECONDS = 120
 CHORD_SECONDS = 3_600
 """How long a chord waits for its next part, which may be a long task of another program.
 
-As long as it takes at most until stored answers that quote erased facts are dropped.
+The answers of its parts so far are kept as long, also those that quote facts erased since; a scrub drops them.
 """
 
 FIRST, FURTHER = CLASSES[:2]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from celery import Celery
 from celery.app.task import Context
-from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
+from celery.exceptions import ChordError, SoftTimeLimitExceeded, TimeLimitExceeded
 from celery.states import FAILURE, RETRY, SUCCESS
 from redis import Redis
 
@@ -18,7 +18,7 @@ from api.client import Client
 from api.transport import LostError
 from workers.clock import UNTIL, Clock
 from workers.coordination import transport
-from workers.coordination.redis import open_redis
+from workers.coordination.redis import drop_results, open_redis
 from workers.core.cost import MOST_BYTES
 from workers.errors import InvalidInputError, LateError
 from workers.queues import configuration, length_of
@@ -149,6 +149,21 @@ def test_a_shared_task_that_failed_or_whose_result_was_dropped_is_waited_for_aga
         again = waiting.result()
     assert again is not None
     assert again["result"] == "again"
+
+
+def test_answers_that_a_chord_keeps_are_dropped_with_all_others_and_it_fails(app: Celery, redis_url: str) -> None:
+    body = app.signature("memory.stats", immutable=True, task_id="body")
+    parts = [Context(id=f"part-{n}", group="chord", group_index=n, chord=body) for n in range(3)]
+    app.backend.set_chord_size("chord", len(parts))
+    key = app.backend.get_key_for_group("chord", ".j")
+    for part in parts[:2]:
+        app.backend.on_chord_part_return(part, SUCCESS, {"text": 'The "quokka"'})
+        drop_results(redis_url)
+    assert b"quokka" not in b"".join(app.backend.client.zrange(key, 0, -1))
+    assert app.backend.expires < app.backend.client.ttl(key)
+    app.backend.on_chord_part_return(parts[2], SUCCESS, {"text": "Any"})
+    with pytest.raises(ChordError, match=r"part-0 .*dropped by `ebb purge --scrub`; send the chord again"):
+        app.AsyncResult("body").get(timeout=5)
 
 
 def test_a_result_of_an_earlier_version_is_found_without_its_mark(app: Celery) -> None:

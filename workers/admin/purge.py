@@ -177,7 +177,8 @@ def clean(context: Context, now: datetime) -> bool:
 def scrub(context: Context, now: datetime) -> list[str]:
     """Rewrite tables, indexes and Redis' file, and drop PostgreSQL's log; readers and writers of tables are blocked.
 
-    Results that were not fetched are dropped. Return descriptions of what was not reached.
+    Results that were not fetched are dropped, and those that chords keep, which then fail. Return descriptions of what
+    was not reached.
 
     Raises:
         UnavailableError: a server does not answer, or a table is in use for too long.

@@ -195,14 +195,40 @@ def clock(redis: Redis) -> datetime:
 
 
 RESULT = "celery-task-meta-{}"
+PARTS = "celery-taskset-meta-*.j"
+"""Keys of the answers that chords keep until the last part has answered: sorted sets of `[1, task, state, answer]`."""
+
+# An error takes the place of each answer, which Celery counts: without it a chord under way would never end.
+DROP_PARTS = r"""
+    if redis.call('type', KEYS[1]).ok ~= 'zset' then return redis.call('del', KEYS[1]) end
+    local kept = redis.call('zrange', KEYS[1], 0, -1, 'withscores')
+    for i = 1, #kept, 2 do
+        local task = string.match(kept[i], '^%[[^,]+, "([^"\\]*)"') or ''
+        local failed = '["' .. kept[i + 1] .. '", "' .. task .. '", "FAILURE", ' .. ARGV[1] .. ']'
+        if failed ~= kept[i] then
+            redis.call('zadd', KEYS[1], kept[i + 1], failed) -- first: a set without elements loses its expiry
+            redis.call('zrem', KEYS[1], kept[i])
+        end
+    end
+"""
+
+DROPPED = """
+    {"exc_type": "ChordError", "exc_module": "celery.exceptions",
+     "exc_message": ["its answer was dropped by `ebb purge --scrub`; send the chord again"]}
+"""
 
 
 def drop_results(redis_url: str, tasks: Iterable[str] | None = None) -> None:
-    """Drop results of these tasks, or of all; a caller that is about to read one may get none."""
+    """Drop results of these tasks, or of all; a caller that is about to read one may get none.
+
+    With all, those are dropped that chords keep: a chord under way fails.
+    """
     with open_redis(redis_url, RESULTS_AFTER) as results:
         found = results.scan_iter(RESULT.format("*"), count=1_000) if tasks is None else map(RESULT.format, tasks)
         for key in found:
             results.delete(key)
+        for key in results.scan_iter(PARTS, count=1_000) if tasks is None else ():
+            results.eval(DROP_PARTS, 1, key, DROPPED)
 
 
 def compact(redis: Redis, *, wait: bool = False) -> bool:
