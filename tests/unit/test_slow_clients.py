@@ -139,7 +139,7 @@ def test_a_client_that_reads_nothing_of_an_answer_is_disconnected(
                     await asyncio.sleep(0.1)
             else:
                 for begins in (True, False):
-                    while bool(state.connections) != begins:
+                    while bool(state.connections) != begins:  # noqa: ASYNC110 - uvicorn has no event for it
                         await asyncio.sleep(0.01)
             return len(state.connections)
 
