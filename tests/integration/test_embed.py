@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 from memory import LOCK_WAITS, Memory, day, wait_for
+from psycopg.errors import SerializationFailure
 
 from workers.admin import branches as branching
 from workers.errors import EmbedderMismatchError, EmbeddingError
@@ -258,8 +259,7 @@ def test_a_reset_that_deadlocks_with_a_writer_is_done_again(memory: Memory, othe
         assert reset.result() == 2
 
 
-@pytest.mark.parametrize("what", ["restored", "branched"])
-def test_a_reset_finds_the_facts_that_are_copied_while_it_waits(memory: Memory, other: Memory, what: str) -> None:
+def test_a_reset_finds_what_leaves_deep_memory_while_it_waits(memory: Memory, other: Memory) -> None:
     first, ended = memory.add("Tea at four."), memory.add("Ana rows.", decay_class="session")
     memory.decay(2)
     assert memory.demote(at=9) == 1
@@ -268,11 +268,46 @@ def test_a_reset_finds_the_facts_that_are_copied_while_it_waits(memory: Memory, 
             activity.lock(db, 1, [first])
             reset = pool.submit(embed.reset, other.context)
             wait_for(lambda: memory.value(LOCK_WAITS) > 0)
-            if what == "restored":
-                restore.restore(memory.context, "default", [ended], day(9))
-            else:
-                branching.copy(memory.context, branching.begin(memory.context, "default", 7), branching.START)
+            restore.restore(memory.context, "default", [ended], day(9))
         assert reset.result() == 2
+    assert memory.value("select count(*) from activity where fidelity <> 0") == 0
+
+
+@pytest.mark.parametrize("step", ["copy", "conclude"])
+def test_a_reset_waits_for_a_step_of_a_branch_that_sees_the_facts_of_before(
+    memory: Memory, other: Memory, step: str
+) -> None:
+    memory.add("Tea at four.")
+    branch = branching.begin(memory.context, "default", 7)
+    with ThreadPoolExecutor(2) as pool:
+        with connect(memory.context.database_url) as db:
+            db.execute("lock table facts")  # after the step's snapshot
+            if step == "copy":
+                copied = pool.submit(branching.copy, memory.context, branch, branching.START)
+            else:
+                copied = pool.submit(branching.conclude, memory.context, branch, day(9))
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: reset.done() or memory.value(LOCK_WAITS) > 1)
+        copied.result()
+        assert reset.result() == 2
+    assert memory.value("select count(*) from activity where fidelity <> 0") == 0
+
+
+def test_a_step_of_a_branch_that_waits_for_a_reset_is_done_again(memory: Memory, other: Memory) -> None:
+    first = memory.add("Tea at four.")
+    branch = branching.begin(memory.context, "default", 7)
+    with ThreadPoolExecutor(2) as pool:
+        with connect(memory.context.database_url) as db:
+            activity.lock(db, 1, [first])
+            reset = pool.submit(embed.reset, other.context)
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            copied = pool.submit(branching.copy, memory.context, branch, branching.START)
+            wait_for(lambda: copied.done() or memory.value(LOCK_WAITS) > 1)
+        assert reset.result() == 1
+        with pytest.raises(SerializationFailure):
+            copied.result()
+    branching.copy(memory.context, branch, branching.START)
     assert memory.value("select count(*) from activity where fidelity <> 0") == 0
 
 

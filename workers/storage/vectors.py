@@ -157,6 +157,8 @@ REPLACE_EMBEDDER = ADD_EMBEDDER.replace(
 
 IS_EMBEDDER = "select exists (select from embedders where name = %(name)s for share)"
 
+HOLD_EMBEDDER = "select from embedders for share"
+
 CLEAR = "truncate vectors, signatures"
 
 CLEAR_DEEP = "update deep set signature = null where signature is not null"
@@ -195,6 +197,15 @@ def ask_whether_embedder(db: Connection, name: str) -> Callable[[], bool]:
     """Send the query of `is_embedder`; return its reader."""
     rows = db.execute(IS_EMBEDDER, {"name": name})
     return lambda: rows.fetchone() == (True,)
+
+
+def hold_embedder(db: Connection) -> None:
+    """Lock the embedder until the commit, so that the vectors that a transaction copies are not cleared meanwhile.
+
+    Raises:
+        SerializationFailure: it was replaced since the snapshot of a `repeatable read` transaction.
+    """
+    db.execute(HOLD_EMBEDDER)
 
 
 def clear(db: Connection) -> None:
