@@ -259,16 +259,23 @@ def test_a_reset_that_deadlocks_with_a_writer_is_done_again(memory: Memory, othe
         assert reset.result() == 2
 
 
-def test_a_reset_finds_what_leaves_deep_memory_while_it_waits(memory: Memory, other: Memory) -> None:
+def test_a_reset_finds_what_leaves_deep_memory_while_it_waits_and_recalls_are_answered(
+    memory: Memory, other: Memory
+) -> None:
     first, ended = memory.add("Tea at four."), memory.add("Ana rows.", decay_class="session")
     memory.decay(2)
     assert memory.demote(at=9) == 1
+    url = memory.context.database_url
     with ThreadPoolExecutor(1) as pool:
-        with connect(memory.context.database_url) as db:
-            activity.lock(db, 1, [first])
-            reset = pool.submit(embed.reset, other.context)
+        with connect(url) as later:
+            with connect(url) as db:
+                activity.lock(db, 1, [first])
+                reset = pool.submit(embed.reset, other.context)
+                wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+                restore.restore(memory.context, "default", [ended], day(9))
+                activity.lock(later, 1, [ended])
             wait_for(lambda: memory.value(LOCK_WAITS) > 0)
-            restore.restore(memory.context, "default", [ended], day(9))
+            assert [one.text for one in memory.ask("tea", at=9).results] == ["Tea at four."]
         assert reset.result() == 2
     assert memory.value("select count(*) from activity where fidelity <> 0") == 0
 

@@ -1,7 +1,7 @@
 """A namespace is moved to another shard while it is in use: nothing is lost or doubled, whenever the move is killed."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 from typing import Any
@@ -13,14 +13,14 @@ from citus import holder
 from ebb.contract.decay import ListRuns
 from ebb.contract.facts import Edit
 from ebb.contract.retention import Forget
-from memory import ON_CITUS, SHARDS, Memory, day
+from memory import LOCK_WAITS, ON_CITUS, SHARDS, Memory, day, wait_for
 
 from workers.admin import branches, keys
 from workers.admin import shard_moves as moves
 from workers.admin.export import export
 from workers.decay import janitor, passes
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.memory import edit, facts, forget
+from workers.memory import edit, embed, facts, forget
 from workers.storage import branches as tables
 from workers.storage import limits, namespaces, routing, schema, shard_moves, tombstones, words
 from workers.storage.connection import close_pools, transaction
@@ -427,6 +427,25 @@ def test_a_shard_of_another_language_or_embedder_is_refused(sharded: Memory, oth
     with pytest.raises(InvalidInputError, match="has another language or embedder: start a worker"):
         moves.move(sharded.context, "ann", new)
     assert len(contents(sharded)) > 1
+
+
+def test_a_reset_of_vectors_waits_for_a_move_and_finds_what_it_moved(sharded: Memory) -> None:
+    fill(sharded)
+    moves.move(sharded.context, "ann", 1)
+    other = sharded.having(max_vector_dim=128)
+    with ThreadPoolExecutor(1) as pool:
+
+        def meanwhile(step: str) -> None:
+            if step == "copied":
+                resets.append(pool.submit(embed.reset, other.context))
+                wait_for(lambda: sharded.value(LOCK_WAITS) > 0)
+
+        resets: list[Future[int]] = []
+        moves.move(sharded.context, "ann", 0, meanwhile)
+        assert resets[0].result() > 0
+    for _ in sharded.context.each_shard():
+        assert sharded.value("select count(*) from activity where fidelity <> 0") == 0
+        assert sharded.value("select count(*) from deep where signature is not null") == 0
 
 
 def test_facts_fade_by_the_rules_of_their_new_shard(sharded: Memory) -> None:

@@ -274,9 +274,10 @@ def _reset_shard(context: Context, attempts: int = RESETS) -> int:
             lift_limits(db)
             vectors.replace_embedder(db, _own(context))
             # Facts before vectors, the lock order of a pass, to avoid a deadlock.
-            vectors.mark_all_pending(db)
-            vectors.clear(db)
-            vectors.mark_all_pending(db)  # those that were copied, or left deep memory, meanwhile
+            for _ in range(2):  # again for those that left deep memory, or came there, meanwhile
+                vectors.mark_all_pending(db)
+                vectors.clear_deep(db)
+            vectors.clear(db)  # at the end, as recalls wait from here on
             signatures.drop_indexes(db)
             return vectors.count_pending(db)
     except psycopg.errors.DeadlockDetected:

@@ -154,9 +154,11 @@ DELETING = 0x0EBB + 5
 # From a table, so that all nodes of Citus use the same lock.
 TRY_HOLD = "select pg_try_advisory_xact_lock(%(lock)s) from languages"
 
-# Of a German shard, words would be stemmed again, in English; without an embedder, facts are found by words only.
+# Of a German shard, words would be stemmed again, in English; without an embedder, facts are found by words only. The
+# embedder is locked until the commit, so that vectors are not cleared meanwhile.
 KIND = """
-    select (select name from {schema}.languages), (select (name, dims, signature_seed)::text from {schema}.embedders)
+    select (select name from {schema}.languages),
+        (select (name, dims, signature_seed)::text from {schema}.embedders for share)
 """
 
 RULES = "select rules from {schema}.fading_rules"

@@ -209,11 +209,13 @@ def hold_embedder(db: Connection) -> None:
 
 
 def clear(db: Connection) -> None:
-    """Delete all vectors and signatures of all namespaces, to be computed again from the texts.
-
-    Deep memory is not embedded again, so its facts are found by words alone until they are restored. It is cleared
-    first, as recalls wait for the rest, and then of what was moved there meanwhile.
-    """
-    db.execute(CLEAR_DEEP)
+    """Delete all vectors and signatures of all namespaces but those of deep memory, to be computed again."""
     db.execute(CLEAR)
+
+
+def clear_deep(db: Connection) -> None:
+    """Delete the signatures of deep memory.
+
+    It is not embedded again, so its facts are found by words alone until they are restored.
+    """
     db.execute(CLEAR_DEEP)
