@@ -209,7 +209,7 @@ def reembed(home: output.HomeFolder = None, as_json: output.Json = False) -> Non
             if waiting < fewest:  # workers with another embedder add facts that wait too
                 fewest, changed = waiting, time.monotonic()
             show(total - fewest, total - fewest, total)
-    embedder, embedded = context.embedder.name, total - min(waiting, total)
+    embedder, embedded = context.embedder.name, total - fewest
     if as_json:
         output.print_json({"facts": total, "embedded": embedded, "waiting": waiting, "embedder": embedder})
         return

@@ -7,8 +7,10 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
+import psycopg
 import pytest
 from databases import new_database
 from kombu import Connection
@@ -22,6 +24,7 @@ from api.up import servers
 from workers.coordination import signals
 from workers.coordination.redis import clock, open_redis, own_keys
 from workers.queues import MAINTENANCE, SENT_AT, lists_of
+from workers.storage.vectors import COUNT_PENDING
 
 pytestmark = pytest.mark.acceptance
 
@@ -147,22 +150,44 @@ def test_the_doctor_says_which_workers_have_another_embedder_than_the_database_h
 def test_reembedding_does_not_wait_for_what_workers_with_the_old_embedder_store_meanwhile(
     idle: LiveSystem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "WAITS_FOR_WORKERS", 1.0)
     idle.start("all")
+    numbers, ended = count(), threading.Event()
 
-    def store_when_reset() -> None:
+    def store() -> None:
+        client.store(f"Fender {next(numbers)} is new.")
+
+    def store_until_the_end() -> None:
         eventually(
             lambda: idle.rows("select name from embedders where name like 'hashing%%'"), "the embedder is replaced"
         )
-        client.store_many([{"text": f"Fender {number} is new."} for number in range(5)])
+        idle.rows("update activity set fidelity = 1 where fact = (select id from facts limit 1)")
+        have_them_counted(idle, ended)
+        store()
+        have_them_counted(idle, ended)
+        monkeypatch.setattr(admin, "WAITS_FOR_WORKERS", 1.0)
+        while not ended.is_set():
+            store()
 
     with idle.client() as client, ThreadPoolExecutor(1) as pool:
-        client.store("The boat is moored.")
+        client.store_many([{"text": "The boat is moored."}, {"text": "The mast is pine."}])
         idle.settings["EBB_EMBEDDER"] = "hashing"
-        stored = pool.submit(store_when_reset)
-        done = idle.ebb_json("reembed")
+        stored = pool.submit(store_until_the_end)
+        try:
+            done = idle.ebb_json("reembed")
+        finally:
+            ended.set()
         stored.result()
-    assert (done["facts"], done["embedded"]) == (1, 0)
+    assert (done["facts"], done["embedded"]) == (2, 1)
+    assert done["waiting"] > 1
+
+
+def have_them_counted(idle: LiveSystem, ended: threading.Event) -> None:
+    """Return when a command has counted the facts without a vector as of now, or has ended."""
+    waits = "select pid from pg_stat_activity where wait_event_type = 'Lock' and query = %s"
+    for _ in range(2):  # it has used what it counted when it counts again
+        with psycopg.connect(idle.database_url) as db:
+            db.execute("lock table tallies")
+            eventually(lambda: ended.is_set() or idle.rows(waits, [COUNT_PENDING]), "it counts")
 
 
 @pytest.mark.slow
