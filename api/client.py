@@ -67,7 +67,7 @@ class Client(Sender, JsonOperations):
         return self.ask("memory.store_many", arguments, task_id)
 
     def workers(self, seconds: float = 2.0) -> dict[str, list[str]]:
-        """Return the workers that answer within `seconds`, each with its queues; namesakes count as one."""
+        """Return the workers that answer within `seconds`, each with its queues; those of one name count as one."""
         answers = self._reach(lambda: self._app.control.broadcast("active_queues", reply=True, timeout=seconds))
         workers: dict[str, list[str]] = {}
         for name, queues in chain.from_iterable(answer.items() for answer in answers or ()):

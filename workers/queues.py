@@ -29,8 +29,8 @@ SENT_AT = "ebb_sent_at"
 UNACKED = "ebb:unacked"
 """Hash of the messages that Ebb's workers hold.
 
-Its keys are Ebb's own: workers of other programs on the same Redis redeliver what they find in kombu's after another
-time, and Ebb's workers would do so with theirs.
+The key is Ebb's own. Under kombu's, workers of other programs on the same Redis would redeliver these messages after
+another time, and Ebb's workers would redeliver theirs.
 """
 
 LSN = "ebb_lsn"

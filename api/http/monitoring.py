@@ -131,7 +131,7 @@ KNOWN_SECONDS = 2.0
 """How long the result of the checks is cached."""
 
 OLD_SECONDS = 60.0
-"""Age from which a result is not given any more while a check runs."""
+"""Maximum age of a result with which a request is answered while another check runs."""
 
 
 class Live(BaseModel):

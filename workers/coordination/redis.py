@@ -221,7 +221,7 @@ DROPPED = """
 def drop_results(redis_url: str, tasks: Iterable[str] | None = None) -> None:
     """Drop results of these tasks, or of all; a caller that is about to read one may get none.
 
-    With all, those are dropped that chords keep: a chord under way fails.
+    With all, it also drops the answers that chords keep, so that a chord under way fails.
     """
     with open_redis(redis_url, RESULTS_AFTER) as results:
         found = results.scan_iter(RESULT.format("*"), count=1_000) if tasks is None else map(RESULT.format, tasks)

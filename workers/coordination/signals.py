@@ -239,7 +239,7 @@ def try_lock(
     delivery at once; such a task must end before Redis delivers it again. A caller that exceeds its time releases
     nothing, since another may hold the lock by then. With `renew`, the caller may take longer than `seconds`.
     """
-    # not one token per thread: a renewing thread needs that of the caller
+    # With one token for all threads: the thread that renews the lock needs that of the caller.
     lock = redis.lock(f"{WORKING}:{work}", timeout=seconds, sleep=LOCK_POLL_SECONDS, thread_local=False)
     alone = lock.acquire(blocking=wait > 0, blocking_timeout=wait or None, token=task_id)
     if not alone and task_id:
@@ -259,7 +259,7 @@ def try_lock(
 
 
 def _renew(lock: Lock, every_seconds: float, ended: Event) -> None:
-    """Have a lock last for its whole time again, as long as the caller holds it."""
+    """Renew a lock again and again until `ended` is set, as long as the caller holds it."""
     while not ended.wait(every_seconds):
         with suppress(RedisError):  # Redis is away, or another holds the lock, which this leaves alone
             lock.reacquire()

@@ -208,13 +208,13 @@ def _own(settings: Any) -> Any:
 
 
 class App(Celery):  # type: ignore[misc]  # Celery comes without types
-    """A Celery app that the environment of another program leads to none of its servers or modules.
+    """A Celery app that ignores the environment variables of other Celery programs.
 
-    Such a program may have CELERY_BROKER_URL, CELERY_LOADER, or a Django project in DJANGO_SETTINGS_MODULE.
+    These are CELERY_BROKER_URL and its like, CELERY_RESULT_BACKEND, CELERY_LOADER and DJANGO_SETTINGS_MODULE.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{**options, "loader": "app", "fixups": ()})  # which an app that is unpickled has
+        super().__init__(*args, **{**options, "loader": "app", "fixups": ()})  # unpickling passes them too
         _own(self._conf)
 
     def _load_config(self) -> Any:

@@ -189,7 +189,7 @@ def forgotten(
 
 
 def _forgotten(context: Context, one: Tombstone) -> ForgottenFact:
-    """Return a tombstone with when a purge may erase it, if ever; retention begins at the later of its two dates."""
+    """Return a tombstone, and when a purge may erase it, if ever; retention begins at the later of its two dates."""
     said, settings = asdict(one), context.settings
     days = settings.retention_days if one.reason in REQUESTED else settings.deep_days
     begins = max(one.forgotten_at, said.pop("tombstone_at") or one.forgotten_at)

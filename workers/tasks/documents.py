@@ -23,7 +23,7 @@ FOLDER_SECONDS = 600.0
 """Time after which the reading of a folder is broken off."""
 
 ALONE_SECONDS = 120.0
-"""Lock TTL of a reading, which renews it: how long one that was killed keeps others out."""
+"""Lock TTL of a reading, which renews it. A reading that was killed keeps others out for so long."""
 
 
 class FolderPart(Scoped):

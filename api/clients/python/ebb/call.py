@@ -115,7 +115,7 @@ class Call:
     """Names of parameters, by their names over HTTP where these differ."""
 
     usual: float = 0.0
-    """Seconds that the server gives the operation without a timeout, which may be more than it takes as one."""
+    """Time limit of the operation if no `timeout` is sent, in seconds; it may exceed the longest that can be sent."""
 
     failures: int = 0
     started: float = field(default_factory=time.monotonic)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 JSON = "json"
 PRIORITIES, SEPARATOR = {0, 3, 6, 9}, "\x06\x16"
-"""The priorities whose lists Ebb's workers read, and what stands before them in the names of lists: Celery's own."""
+"""The priorities whose lists Ebb's workers read, and the separator in the names of these lists: Celery's defaults."""
 
 VARIABLES = {
     "CELERY_BROKER_URL": "broker_url",

@@ -18,12 +18,12 @@ from ebb.errors import EbbError
 ONE = httpx.Limits(max_connections=1)
 FAILED = (httpx.RequestError, httpx.InvalidURL)
 OF_FILES = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, ssl.SSLError)
-"""Errors of files of certificates; others, as of too many open files, are not of the environment."""
+"""Errors of certificate files. Others, such as too many open files, are no faults of the environment."""
 
 
 @contextmanager
 def _environment() -> Iterator[None]:
-    """Raise `EbbError` for what httpx cannot use of the environment, which it reads when it makes a client."""
+    """Raise `EbbError` if the environment names a proxy or certificate that httpx cannot use."""
     try:
         yield
     except (httpx.InvalidURL, ValueError, ImportError, *OF_FILES) as error:
