@@ -41,7 +41,7 @@ INTERNAL: dict[str, str] = (
     | dict.fromkeys(("memory.slice", "memory.touch", "memory.record_touches", "memory.regenerate"), STORE)
     | dict.fromkeys((
         "memory.measure", "memory.autolink", "memory.extract", "memory.embed_pending", "memory.prune_by_llm",
-        "memory.lexemes", "memory.notify_endings", "memory.estimate_again", "memory.analyze", "memory.settle_tallies",
+        "memory.lexemes", "memory.notify_endings", "memory.analyze", "memory.settle_tallies",
         "memory.thin_course", "memory.consolidate_all", "memory.ann", "memory.rebuild_indexes", "memory.clean",
         "memory.read_folders", "memory.read_folder", "memory.sweep_outbox", "decay.apply",
     ), MAINTENANCE)

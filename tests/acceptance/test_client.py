@@ -28,7 +28,6 @@ OWN_AFFAIRS = {
     "memory.regenerate": "follows a touch",
     "memory.embed_pending": "upkeep, by beat",
     "memory.lexemes": "upkeep, by beat",
-    "memory.estimate_again": "upkeep, sent by another",
     "memory.analyze": "upkeep, follows storing",
     "memory.notify_endings": "upkeep, by beat",
     "memory.ann": "upkeep, by beat",

@@ -55,14 +55,13 @@ BACKGROUND: tuple[tuple[str, dict[str, Any]], ...] = (
     ("memory.prune_by_llm", {"namespace": NAME}),
     ("memory.measure", {}),
     ("memory.lexemes", {}),
-    ("memory.estimate_again", {"namespace": NAME}),
     ("memory.analyze", {"namespace": NAME}),
     ("memory.notify_endings", {}),
 )
 BEAT = "import json; from workers.celery import app; print(json.dumps(sorted(app.conf.beat_schedule)))"
 SILENT = (
     "memory.sweep_outbox", "memory.embed_pending", "memory.settle_tallies", "memory.ann", "memory.clean",
-    "memory.lexemes", "memory.estimate_again", "memory.notify_endings", "memory.regenerate", "memory.consolidate_all",
+    "memory.lexemes", "memory.notify_endings", "memory.regenerate", "memory.consolidate_all",
     "memory.analyze",
 )  # fmt: skip
 

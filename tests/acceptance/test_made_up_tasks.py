@@ -136,7 +136,6 @@ ASKED: dict[str, dict[str, Any]] = {
     "memory.prune_by_llm": HERE,
     "memory.embed_pending": {},
     "memory.lexemes": {},
-    "memory.estimate_again": {"namespace": NAME},
     "memory.analyze": {"namespace": NAME},
     "memory.settle_tallies": {},
     "memory.notify_endings": {"now": AT, "after": 1, "shard": 1},
@@ -234,7 +233,7 @@ SILENT = (
     "memory.read_folder", "memory.read_folders",
     "memory.slice", "memory.touch", "memory.record_touches", "memory.regenerate", "memory.autolink", "memory.extract",
     "memory.consolidate_all",
-    "memory.analyze", "memory.embed_pending", "memory.estimate_again", "memory.notify_endings",
+    "memory.analyze", "memory.embed_pending", "memory.notify_endings",
     "memory.lexemes", "memory.settle_tallies", "memory.ann", "memory.clean", "memory.sweep_outbox", "decay.apply",
 )  # fmt: skip
 """Tasks without a waiting caller; their outcome is in the log."""

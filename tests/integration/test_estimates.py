@@ -1,5 +1,6 @@
 """Estimates: content salience is the initial strength, and is estimated again after a namespace has grown tenfold."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -107,15 +108,25 @@ def test_a_grown_namespace_is_estimated_again_by_one_caller_and_until_that_is_do
     search_indexes.count_lexemes(estimated.context, "default", day(0))
 
     def interrupted(*_: object) -> None:
-        assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 0
+        assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 0
         raise InterruptedError
 
     with monkeypatch.context() as patched:
         patched.setattr(estimate, "_estimate_batch", interrupted)
         with pytest.raises(InterruptedError):
-            estimate.estimate_grown(estimated.context, "default", day(0), 60)
-    assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 20
-    assert estimate.estimate_grown(estimated.context, "default", day(0), 60) == 0
+            estimate.estimate_grown(estimated.context, day(0), math.inf, 60)
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 20
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 0
+
+
+def test_grown_namespaces_are_estimated_the_smallest_first_and_none_is_begun_too_late(estimated: Memory) -> None:
+    for namespace, facts in (("large", 9), ("small", 3), ("middle", 6)):
+        estimated.store(*({"text": f"The oboe played piece {number}."} for number in range(facts)), namespace=namespace)
+        search_indexes.count_lexemes(estimated.context, namespace, day(0))
+    assert estimate.grown_tenfold(estimated.context) == ["small", "middle", "large"]
+    assert estimate.estimate_grown(estimated.context, day(0), -math.inf, 60) == 0
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 18
+    assert estimate.grown_tenfold(estimated.context) == []
 
 
 @pytest.mark.parametrize("given", [1e-300, 5e-324, 0.0])

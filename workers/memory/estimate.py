@@ -1,5 +1,6 @@
 """Estimate: the content salience of facts, from their words, role, and the rarity of the words."""
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -105,20 +106,26 @@ def _first(rows: Sequence[TextInSession]) -> Sequence[TextInSession]:
     return rows[: max(bisect_right(letters, MOST_LETTERS), 1)]
 
 
-def grown_tenfold(context: Context) -> list[str]:
-    """Return the namespaces that have grown tenfold since their saliences were estimated."""
+def grown_tenfold(context: Context, namespace: str | None = None) -> list[str]:
+    """Return the namespaces that have grown tenfold since their saliences were estimated; or only one, if it has."""
     with transaction(context.database_url) as db:
-        return words.grown_tenfold(db)
+        return words.grown_tenfold(db, namespace)
 
 
-def estimate_grown(context: Context, namespace: str, now: datetime, seconds: float) -> int:
-    """Estimate all facts of a namespace again if it has grown tenfold, for one caller at a time; return how many.
+def estimate_grown(context: Context, now: datetime, until: float, seconds: float) -> int:
+    """Estimate all facts of namespaces that have grown tenfold again, the smallest first; return how many.
 
-    If that caller crashes, the next one begins again, `seconds` later.
+    None is begun after `until` on the monotonic clock. Each is estimated by one caller at a time; if that caller
+    crashes, the next one begins again, `seconds` later.
     """
-    with signals.try_lock(context.redis, f"estimate:{namespace}", seconds) as alone:
-        wanted = alone and namespace in grown_tenfold(context)
-        return estimate_again(context, namespace, now) if wanted else 0
+    count = 0
+    for name in grown_tenfold(context):
+        if time.monotonic() > until:
+            break
+        with signals.try_lock(context.redis, f"estimate:{name}", seconds) as alone:
+            if alone and grown_tenfold(context, name):  # unless another caller has just done it
+                count += estimate_again(context, name, now)
+    return count
 
 
 def estimate_again(context: Context, namespace: str, now: datetime) -> int:

@@ -156,7 +156,8 @@ AROUND, MOST_ALIKE = 2, 1_000
 GROWN_TENFOLD = """
     select name from namespaces
     where counted_facts >= greatest(10 * estimated_facts, 1) and position(' ' in name) = 0
-    order by name
+        and (%(name)s::text is null or name = %(name)s)
+    order by counted_facts, name
 """
 
 RECORD_ESTIMATED = "update namespaces set estimated_facts = counted_facts where id = %(namespace)s"
@@ -229,9 +230,12 @@ def counts(db: Connection, namespace: int) -> tuple[int, float | None]:
     return db.execute(COUNTS, {"namespace": namespace}).fetchone() or (0, None)
 
 
-def grown_tenfold(db: Connection) -> list[str]:
-    """Return the namespaces that have grown at least tenfold since the salience of their facts was estimated."""
-    return [name for (name,) in db.execute(GROWN_TENFOLD)]
+def grown_tenfold(db: Connection, name: str | None = None) -> list[str]:
+    """Return the namespaces that have grown at least tenfold since the salience of their facts was estimated.
+
+    Those with the fewest facts are first. With a name, only this one is looked at.
+    """
+    return [grown for (grown,) in db.execute(GROWN_TENFOLD, {"name": name})]
 
 
 def record_estimated(db: Connection, namespace: int) -> None:

@@ -89,10 +89,11 @@ def _link() -> None:
 
 @internal("memory.lexemes", Params, ignore_result=True, **HOURS)
 def lexemes(__: Task, ___: Params) -> None:
-    """Count the words of namespaces that grew, and estimate facts without salience for up to 30 seconds.
+    """Count the words of namespaces that grew, and estimate the salience of facts that need it.
 
-    If Redis lost which ones grew, the words of all are counted. Tasks of their own analyze the namespaces that the
-    planner does not know, and estimate those again that have grown tenfold.
+    If Redis lost which ones grew, the words of all are counted. A task of its own analyzes a namespace that the planner
+    does not know. Facts without salience are estimated for up to 30 seconds, and then those of namespaces that have
+    grown tenfold, until the end of the namespace that is begun last.
     """
     search_indexes.find_grown(context)
     for name in search_indexes.count_grown(context, context.now()):
@@ -101,14 +102,8 @@ def lexemes(__: Task, ___: Params) -> None:
     for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
             pass
-        for name in estimate.grown_tenfold(context):
-            estimate_again.apply_async(kwargs={"namespace": name})
-
-
-@internal("memory.estimate_again", Scoped, ignore_result=True, **HOURS)
-def estimate_again(_: Task, asked: Scoped) -> None:
-    """Estimate the salience of all facts of a grown namespace again; a concurrent delivery does nothing. Idempotent."""
-    estimate.estimate_grown(context, asked.namespace, context.now(), HOURS["time_limit"])
+    for _ in context.each_shard(own=True):
+        estimate.estimate_grown(context, context.now(), time.monotonic() + WORK_SECONDS, HOURS["time_limit"])
 
 
 @internal("memory.analyze", Scoped, ignore_result=True, **HOURS)
