@@ -300,6 +300,17 @@ def test_an_earlier_archive_restores_facts_that_decay_ended_since(memory: Memory
     assert memory.examine(1.1) == {}
 
 
+def test_an_archive_does_not_restore_what_was_over_when_it_was_written(memory: Memory, twin: Memory) -> None:
+    note = memory.add("The ticket is in the car.", decay_class="session")
+    memory.add(TEXT, decay_class="permanent")
+    lines = memory.archive(3)
+    assert twin.import_records(lines, at=3) == ["added"] * 2
+    assert twin.import_records(lines, at=3) == ["unchanged"] * 2
+    twin.decay(3)
+    assert twin.import_records(lines, at=3) == ["unchanged"] * 2
+    assert twin.row(note)["forgotten_reason"] is not None
+
+
 def test_an_archive_restores_neither_facts_forgotten_on_request_nor_superseded_ones(
     memory: Memory, cities: tuple[UUID, UUID]
 ) -> None:

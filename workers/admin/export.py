@@ -1,14 +1,16 @@
 """Export: everything in a namespace in the format of `import`, with the decay state at an instant."""
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any
+from uuid import UUID
 
 from workers.context import Context
 from workers.errors import DamagedError, NotFoundError
 from workers.memory.facts import shaped
-from workers.storage import deep, exports, namespaces
+from workers.storage import activity, deep, exports, namespaces
 from workers.storage.connection import Connection, on_shard_of, snapshot
 
 BATCH = 1_000
@@ -74,11 +76,25 @@ def _exported(context: Context, db: Connection, namespace: str | None, now: date
             db, [row["namespace"] for row in batch], [row["id"] for row in batch]
         ):
             noted[place].append({"at": at, "what": what, "details": details})
-        for row, fact, events in zip(batch, shaped(batch, now, context), noted, strict=True):
-            yield fact | {name: row[name] for name in BEYOND} | {"events": events}
+        facts = list(shaped(batch, now, context))
+        over = _over(db, facts, now)
+        for row, fact, events in zip(batch, facts, noted, strict=True):
+            mark = {"over": True} if (fact["namespace"], fact["id"]) in over else {}
+            yield fact | {name: row[name] for name in BEYOND} | {"events": events} | mark
     yield from _deep(context, db, namespace, now)
     for kind, row in exports.other_records(db, namespace, BATCH):
         yield _other(kind, row)
+
+
+def _over(db: Connection, facts: Sequence[dict[str, Any]], now: datetime) -> set[tuple[str, UUID]]:
+    """Return the facts, each with its namespace, that were not live any more, though no pass has forgotten them yet."""
+    ended = defaultdict[str, list[UUID]](list)
+    for fact in facts:
+        if fact["ends_at"] is not None and fact["ends_at"] <= now:
+            ended[fact["namespace"]].append(fact["id"])
+    return {
+        (name, id_) for name, ids in ended.items() for id_ in activity.ended(db, namespaces.id_of(db, name), ids, now)
+    }
 
 
 def _other(kind: str, row: dict[str, Any]) -> dict[str, Any]:

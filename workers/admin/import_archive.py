@@ -209,7 +209,7 @@ def _restored(
 ) -> list[Imported]:
     """Restore facts that were live when the archive was written and that decay has forgotten since."""
     there = [
-        isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and not one.past.ended
+        isinstance(outcome, Stored) and outcome.action == "unchanged" and outcome.id == one.id and one.past.live
         for one, outcome in zip(given, outcomes, strict=True)
     ]
     ids = [one.id for one, is_there in zip(given, there, strict=True) if is_there]

@@ -162,6 +162,7 @@ class Event(Strict):
 class Validity(BaseModel):
     """When a fact was valid, what superseded it, and whether it was forgotten.
 
+    `over` is true if it was not live any more, though no pass had forgotten it yet.
     Archives of earlier versions do not tell an estimated salience from a given one, which is never estimated again.
     """
 
@@ -179,6 +180,7 @@ class Validity(BaseModel):
     created_at: Instant
     content_salience: Annotated[Share, AfterValidator(_not_tiny)] | None = None
     salience_given: Flag = True
+    over: Flag = False
     state: State
     events: list[Event] = []
 
@@ -186,6 +188,11 @@ class Validity(BaseModel):
     def ended(self) -> bool:
         """Return whether it was forgotten or superseded."""
         return self.forgotten_at is not None or self.superseded_at is not None
+
+    @property
+    def live(self) -> bool:
+        """Return whether it was live when the archive was written."""
+        return not self.ended and not self.over
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

@@ -18,7 +18,7 @@ DERIVED = (
     "ends_at", "ends_for", "forgotten_at", "forgotten_reason", "forgotten_by", "tombstone_at", "pinned",
     "pinned_until", "valid_from", "valid_until", "superseded_at", "superseded_by", "supersedes_id", "normalized_hash",
     "recall_count", "access_count", "last_accessed", "last_accessed_at", "last_confirmed_at", "stale", "occurred",
-    "content_salience", "salience_given", "said_again",
+    "content_salience", "salience_given", "said_again", "over",
 )  # fmt: skip
 """Fields of an exported fact that cannot be stored: they follow from the others."""
 
