@@ -195,6 +195,16 @@ def test_related_rows_of_a_deep_fact_are_exported_as_those_of_other_facts(memory
     assert after[2:] == before[2:]
 
 
+def test_deep_facts_with_one_id_in_several_namespaces_are_exported_with_their_own_past(memory: Memory) -> None:
+    memory.add(TEXT, decay_class="session")
+    memory.import_records(memory.archive(0), 0, "copy")
+    memory.store({"text": TEXT, "session": "chat", "turn": 1})
+    memory.decay(2)
+    assert memory.demote(at=4) == 2
+    own = [line for name in ("default", "copy") for line in memory.archive(3, name)]
+    assert sorted(memory.archive(3, None), key=str) == sorted(own, key=str)
+
+
 def test_the_sessions_of_a_deep_fact_come_back_with_it(memory: Memory) -> None:
     known = memory.add(TEXT, decay_class="session")
     memory.store({"text": TEXT, "session": "monday", "turn": 1}, {"text": TEXT, "session": 7})

@@ -106,12 +106,12 @@ def _deep(context: Context, db: Connection, namespace: str | None, now: datetime
     between: dict[tuple[Any, ...], dict[str, Any]] = {}
     rows = deep.rows(db, namespace, BATCH)
     while batch := list(islice(rows, BATCH)):
-        beside = {one.id: one.rows()[2] for one in batch}
         found = exports.unpacked(db, batch)
-        for row, fact in zip(found, shaped(found, now, context), strict=True):
-            events = beside[row["id"]].pop("events")
+        for packed, row, fact in zip(batch, found, shaped(found, now, context), strict=True):
+            _, _, beside = packed.rows()
+            events = beside.pop("events")
             yield fact | {name: row[name] for name in BEYOND} | {"events": [_written(event) for event in events]}
-            for table, others in beside[row["id"]].items():
+            for table, others in beside.items():
                 for one in others:  # which both facts have if both are deep
                     record = {"namespace": row["namespace"], BESIDE[table]: _written(one)}
                     between[row["namespace"], table, *one.values()] = record
