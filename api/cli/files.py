@@ -265,6 +265,7 @@ def _new(file: Path) -> Iterator[TextIO]:
         try:
             yield target
             target.flush()
+            os.fsync(target.fileno())  # reports a disk that is full only now, as on NFS, and outlives a power failure
             draft.replace(own)  # before another export can lock it
         except BaseException:
             draft.unlink(missing_ok=True)
