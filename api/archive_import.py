@@ -33,7 +33,7 @@ LONGEST_LINE = 8 * 1_048_576
 GZIP = b"\x1f\x8b"
 ERRORS_KEPT = 1_000
 NEW, ARCHIVED = "new", "archived"
-BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish")
+BESIDE = ("own", "link", "contradiction", "likeness", "occurrence", "document", "relation", "wish", "event")
 """Kinds of records in an archive other than facts."""
 
 COUNTED = ("added", "updated", "unchanged", "retracted", "forgotten", "restored", "kept")
@@ -271,6 +271,8 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
         raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
+    if again and "event" in given and "text" not in given:
+        return None  # what is stored as new has no past
     as_new = again and "text" in given and given.get("superseded_at") is None
     as_it_is = is_frame(given) or (_is_archived(given) and not as_new)
     return given if as_it_is else _as_new(given, again=again)

@@ -7,15 +7,17 @@ from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.documents import Upload
+from ebb.contract.facts import Edit
 from ebb.contract.graph import Relate
 from ebb.contract.retention import Forget, ListForgotten
 from memory import LOCK_WAITS, Memory, day, wait_for
 from pydantic import ValidationError
 
 from workers import graph
-from workers.admin import import_archive
+from workers.admin import export, import_archive
 from workers.documents import files
 from workers.errors import InvalidInputError, UnavailableError
+from workers.memory import edit
 from workers.memory.forget import forget_subject
 from workers.storage import activity, events, statements
 from workers.storage.connection import transaction
@@ -268,6 +270,26 @@ def test_links_are_imported_in_the_lock_order_of_an_erasure(memory: Memory) -> N
         db.execute("delete from facts where id = %s", [one])
         db.commit()
         assert "cannot be linked" in importing.result()[0]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_history_longer_than_a_line_comes_back_whole_and_once(
+    memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch, deep: bool
+) -> None:
+    fact = memory.add("The ferry is late.", decay_class="session")
+    for number in range(5):
+        edit.edit(memory.context, Edit(id=fact, metadata={"note": f"{number}" * 100}), day(0.1))
+    if deep:
+        memory.decay(2)
+        assert memory.demote(at=4) == 1
+    whole = memory.archive(5)
+    monkeypatch.setattr(export, "MOST_CHARACTERS", 1_000)
+    lines = memory.archive(5)
+    assert len([line for line in lines if "event" in line]) > 1
+    for _ in range(2):
+        twin.import_records(lines, at=5)
+    monkeypatch.undo()
+    assert [line["events"] for line in twin.archive(5)] == [line["events"] for line in whole]
 
 
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:

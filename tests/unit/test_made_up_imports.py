@@ -60,6 +60,7 @@ BESIDE = (
     },
     {"wish": {"salt": IDS[0], "digest": "0" * 64, "fact": IDS[0], "forgotten_at": AT, "reason": "asked"}},
     {"own": {"salt": IDS[0], "turns": 1, "settings": {}}},
+    {"event": {"fact": IDS[0], "at": AT, "what": "pinned", "details": {}}},
 )
 
 CONTENTS = st.one_of(
@@ -232,6 +233,11 @@ def test_facts_imported_again_are_stored_before_what_stands_beside_them() -> Non
     done = import_file(workers, lines, None, rejected.append, lambda _: None, again=True)  # type: ignore[arg-type]  # a stand-in
     assert workers.noted == ["own", "own done", "facts", "facts done", "link", "link done"]
     assert (done.lines, done.offset, done.rejected, rejected) == (4, len(lines.getvalue()), 0, [])
+
+
+def test_facts_imported_again_have_no_event_of_their_past() -> None:
+    assert parse(json.dumps(BESIDE[-1]).encode()) == BESIDE[-1]
+    assert parse(json.dumps(BESIDE[-1]).encode(), again=True) is None
 
 
 def test_long_lines_are_stored_in_more_batches() -> None:

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 from uuid import UUID
 
@@ -16,6 +16,9 @@ from workers.storage.connection import Connection, on_shard_of, snapshot
 BATCH = 1_000
 BESIDE = {"links": "link", "contradictions": "contradiction", "likenesses": "likeness", "occurrences": "occurrence"}
 """Kinds of records for the rows of other tables that are packed with a fact."""
+
+MOST_CHARACTERS = 524_288
+"""Characters of a fact's history in its own line, which an import reads up to a length; the rest are records."""
 
 BEYOND = ("salience_given", "state")
 """Columns of a fact that only an export has."""
@@ -80,10 +83,19 @@ def _exported(context: Context, db: Connection, namespace: str | None, now: date
         over = _over(db, facts, now)
         for row, fact, events in zip(batch, facts, noted, strict=True):
             mark = {"over": True} if (fact["namespace"], fact["id"]) in over else {}
-            yield fact | {name: row[name] for name in BEYOND} | {"events": events} | mark
+            yield from _in_lines(fact | {name: row[name] for name in BEYOND} | mark, events)
     yield from _deep(context, db, namespace, now)
     for kind, row in exports.other_records(db, namespace, BATCH):
         yield _other(kind, row)
+
+
+def _in_lines(fact: dict[str, Any], events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield a fact with its history, and as records of their own what would make its line too long."""
+    sizes = accumulate(len(repr(event)) for event in events)
+    within = sum(1 for place, size in enumerate(sizes) if not place or size <= MOST_CHARACTERS)
+    yield fact | {"events": events[:within]}
+    for event in events[within:]:
+        yield {"namespace": fact["namespace"], "event": {"fact": fact["id"]} | event}
 
 
 def _over(db: Connection, facts: Sequence[dict[str, Any]], now: datetime) -> set[tuple[str, UUID]]:
@@ -109,8 +121,8 @@ def _deep(context: Context, db: Connection, namespace: str | None, now: datetime
         found = exports.unpacked(db, batch)
         for packed, row, fact in zip(batch, found, shaped(found, now, context), strict=True):
             _, _, beside = packed.rows()
-            events = beside.pop("events")
-            yield fact | {name: row[name] for name in BEYOND} | {"events": [_written(event) for event in events]}
+            events = [_written(event) for event in beside.pop("events")]
+            yield from _in_lines(fact | {name: row[name] for name in BEYOND}, events)
             for table, others in beside.items():
                 for one in others:  # which both facts have if both are deep
                     record = {"namespace": row["namespace"], BESIDE[table]: _written(one)}

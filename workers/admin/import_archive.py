@@ -45,6 +45,7 @@ from workers.storage.facts import Known, TextInSession
 from workers.validation.archived import (
     ArchivedContradiction,
     ArchivedDocument,
+    ArchivedEvent,
     ArchivedFact,
     ArchivedLikeness,
     ArchivedLink,
@@ -75,8 +76,8 @@ DONE = ("created_at", "superseded_at", "forgotten_at", "tombstone_at")
 USED = ("last_seen_at", "last_confirmed_at", "last_accessed_at", "encoded_at")
 """Instants of its state from which its strength and lifetime follow."""
 
-SEEN = ("last_observed", "forgotten_at", "read_at")
-"""Instants of relations, deletion requests and documents."""
+SEEN = ("last_observed", "forgotten_at", "read_at", "at")
+"""Instants of relations, deletion requests, documents and events."""
 
 
 def import_records(context: Context, namespace: str, records: Sequence[Record], now: datetime) -> list[Imported]:
@@ -139,7 +140,7 @@ def _facts_of(records: Sequence[Record]) -> set[UUID]:
             found |= {record.source, record.target}
         elif isinstance(record, ArchivedContradiction | ArchivedLikeness):
             found |= {record.fact, record.other}
-        elif isinstance(record, ArchivedOccurrence | ArchivedWish):
+        elif isinstance(record, ArchivedOccurrence | ArchivedWish | ArchivedEvent):
             found.add(record.fact)
     return found
 
@@ -393,4 +394,5 @@ WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedDocument, _adding(imports.ADD_DOCUMENTS, "documented")),
     (ArchivedRelation, _adding(imports.ADD_RELATIONS, "related")),
     (ArchivedWish, _wishes),
+    (ArchivedEvent, _adding(imports.ADD_FURTHER_EVENTS, "remembered")),
 )

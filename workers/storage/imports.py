@@ -47,6 +47,20 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
+# A repeated import finds them.
+ADD_FURTHER_EVENTS = """
+    insert into events (namespace, fact, at, what, details)
+    select %(namespace)s, new.fact, new.at, new.what, new.details
+    from jsonb_populate_recordset(null::events, %(rows)s) with ordinality as new
+    join facts on facts.namespace = %(namespace)s and facts.id = new.fact
+    where random() >= 0 and not exists (
+        select from events as known
+        where known.namespace = %(namespace)s and known.fact = new.fact
+            and (known.at, known.what, known.details) = (new.at, new.what, new.details)
+    )
+    order by ordinality
+"""
+
 # As a concurrent purge would violate the foreign keys of what is written beside facts.
 LOCK_FACTS = """
     select from facts

@@ -159,6 +159,12 @@ class Event(Strict):
         return {name: one for name, one in details.items() if right.get(name, True)}
 
 
+class ArchivedEvent(Event):
+    """An event that the line of its fact had no room for."""
+
+    fact: UUID
+
+
 class Validity(BaseModel):
     """When a fact was valid, what superseded it, and whether it was forgotten.
 
@@ -329,6 +335,7 @@ KINDS: dict[str, type[Strict]] = {
     "document": ArchivedDocument,
     "relation": ArchivedRelation,
     "wish": ArchivedWish,
+    "event": ArchivedEvent,
     "own": ArchivedNamespace,
 }
 """Kinds of records other than facts, by the key that such a line has beside its namespace."""
