@@ -343,6 +343,32 @@ def test_a_server_that_refuses_the_role_is_not_said_to_be_away(cause: str) -> No
     assert said.startswith(f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_")
 
 
+@pytest.mark.parametrize(
+    "cause",
+    ['server certificate for "other.example" does not match host name "db"', "SSL error: certificate verify failed",
+     "server does not support SSL, but SSL was required", "FATAL: SSL required"],
+)  # fmt: skip
+def test_a_server_without_a_trusted_tls_connection_is_not_said_to_be_away(cause: str) -> None:
+    said = str(_refused(f'connection failed: connection to server at "10.0.0.1", port 5432 failed: {cause}'))
+    assert said.startswith("There is no TLS connection to PostgreSQL: connection failed: ")
+    assert f"{cause}. Check the host, `sslmode`" in said
+
+
+def test_an_address_with_a_wrong_option_is_not_said_to_be_that_of_a_server_that_is_away() -> None:
+    said = 'The address of PostgreSQL cannot be used: connection is bad: invalid sslmode value: "verify". Correct it'
+    with pytest.raises(UnavailableError) as caught, connect("postgresql://postgres@127.0.0.1:1/x?sslmode=verify"):
+        pass
+    assert str(caught.value).startswith(said)
+
+
+def test_of_several_servers_that_are_not_there_each_is_named_once() -> None:
+    with pytest.raises(UnavailableError) as caught, connect("postgresql://postgres@127.0.0.1:1,127.0.0.1:2/x"):
+        pass
+    said = str(caught.value)
+    assert [said.count(f'"127.0.0.1", port {port} failed: Connection refused') for port in (1, 2)] == [1, 1]
+    assert "; host: '127.0.0.1', port: '2', hostaddr: '127.0.0.1': connection failed: " in said
+
+
 @pytest.mark.parametrize("act", [transaction, writing])
 @pytest.mark.parametrize(
     "said", ["server closed the connection unexpectedly", "failure on connection marked as essential: 127.0.0.1:5433"]

@@ -172,6 +172,24 @@ NOT_ALLOWED = re.compile(
 )
 """PostgreSQL's messages for a role that may not connect, or is not there."""
 
+NO_TLS = re.compile(r"certificate|private key file|SSL (?:error: (?!unexpected eof)|was required|required)")
+"""Messages of libpq, PostgreSQL and PgBouncer where TLS fails, or one side wants it alone."""
+
+WRONG_OPTION = re.compile(r"connection is bad: invalid \S+ value: ")
+"""libpq's messages for an option of the address with a value that it does not know."""
+
+REFUSALS = {
+    RECOVERS: "PostgreSQL takes no connections yet: {cause}. Try again when it has started.",
+    NOT_ALLOWED: "PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_DATABASE_URL, "
+    "and what the role may do.",
+    WRONG_OPTION: "The address of PostgreSQL cannot be used: {cause}. Correct it, and start again.",
+    NO_TLS: "There is no TLS connection to PostgreSQL: {cause}. Check the host, `sslmode` and the files of "
+    "certificates in its address, and the certificate of the server.",
+}
+
+OF_EACH_HOST = re.compile(r".*All failures were:\n- ", re.DOTALL)
+"""What psycopg puts before the failures of several hosts: the last of them, which it repeats among all."""
+
 NODE_ENDED = re.compile(
     r"could not commit transaction .* active node|server closed the connection unexpectedly"
     r"|failure on connection marked as essential"
@@ -656,13 +674,9 @@ def _refused(cause: str) -> UnavailableError:
         return NoConnectionError(f"PostgreSQL has no connection free: {cause}. {MAKE_ROOM}")
     if NO_ROOM.search(cause):
         return disk_full(cause)
-    if RECOVERS.search(cause):
-        return UnavailableError(f"PostgreSQL takes no connections yet: {cause}. Try again when it has started.")
-    if NOT_ALLOWED.search(cause):
-        return UnavailableError(
-            f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_DATABASE_URL, and "
-            "what the role may do."
-        )
+    for pattern, said in REFUSALS.items():
+        if pattern.search(cause):
+            return UnavailableError(said.format(cause=cause))
     return UnavailableError(f"PostgreSQL does not answer: {cause}. Is it running at that address?")
 
 
@@ -687,6 +701,6 @@ def disk_full(cause: str) -> UnavailableError:
 
 def cause_of(error: psycopg.Error) -> str:
     """Return what the server said on one line, without hints, which do not know of Ebb."""
-    said = error.diag.message_primary or str(error)
+    said = OF_EACH_HOST.sub("", error.diag.message_primary or str(error))
     without_hints = [line for line in said.splitlines() if not line.startswith("\t")]
-    return " ".join(" ".join(without_hints).split()).rstrip(".?")
+    return " ".join(". ".join(line.rstrip(".") for line in without_hints).replace(". - ", "; ").split()).rstrip(".?")
