@@ -20,7 +20,7 @@ DATABASE = "ebb"
 
 @dataclass
 class Replicated:
-    """A primary and a replica by their initial names."""
+    """A primary and its replicas by their initial names."""
 
     folder: Path
     wait: Callable[[Callable[[], object], str], object]
@@ -33,9 +33,13 @@ class Replicated:
         servers.prepare_postgres(primary, report=print)
         self.start("primary")
         schema.apply(servers.ensure_database(primary, DATABASE), count=SHARDS)
-        replica = self.known["replica"] = self._server("replica")
-        self._copy(primary, replica)
-        self.start("replica")
+        self.add("replica")
+
+    def add(self, name: str) -> None:
+        """Start another replica of the primary."""
+        replica = self.known[name] = self._server(name)
+        self._copy(self.known["primary"], replica)
+        self.start(name)
 
     def _server(self, name: str) -> servers.Postgres:
         return servers.Postgres(data=self.folder / name, sockets=self.folder / f"{name}-sockets")
@@ -69,7 +73,7 @@ class Replicated:
         process.wait()
 
     def stop(self) -> None:
-        """Stop both servers."""
+        """Stop all servers."""
         for name in [*self.running]:
             self.end(name, signal.SIGINT)
 

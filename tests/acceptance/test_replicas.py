@@ -208,6 +208,23 @@ def test_a_replica_that_does_not_follow_since_it_started_is_not_read(both: Repli
     eventually(lambda: not known.look()[0].fault, "it has caught up")
 
 
+@pytest.mark.parametrize("earlier", ["ended", "writes on"])
+def test_a_replica_of_an_earlier_primary_is_not_read(server_folder: Path, earlier: str) -> None:
+    with replicated(server_folder / f"astray-{earlier[0]}", eventually) as servers_:
+        servers_.add("promoted")
+        servers_.end("promoted", signal.SIGINT)
+        servers_.do("primary", "create table public.lost ()")
+        servers_.catch_up()
+        if earlier == "ended":  # the replica then is ahead of the server that is promoted
+            servers_.end("primary")
+        servers_.start("promoted")
+        servers_.do("promoted", "select pg_promote()")
+        if earlier != "ended":  # the replica then is behind, but not for long
+            servers_.do("promoted", "select pg_switch_wal()")
+        (astray,) = Replicas(servers_.url("promoted"), [servers_.url("replica")], most_seconds=3600).look()
+        assert "does not follow EBB_DATABASE_URL but an earlier primary" in astray.fault
+
+
 def test_the_primary_answers_until_a_replica_has_replayed_a_migration(
     system: LiveSystem, both: Replicated, namespace: str
 ) -> None:

@@ -38,6 +38,8 @@ STATE = """
     select system_identifier || '/' || oid as database, pg_is_in_recovery() as replays, clock_timestamp() as at,
         (case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end
             - '0/0')::bigint as position,
+        case when pg_is_in_recovery() then (select received_tli from pg_stat_wal_receiver)
+            else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int end as timeline,
         pg_last_xact_replay_timestamp() as last_commit, pg_postmaster_start_time() as started_at
     from pg_control_system(), pg_database
     where datname = current_database()
@@ -53,6 +55,10 @@ ANOTHER = (
 UNKNOWN = (
     "is {behind:,} bytes behind and has replayed no commit since it started, so for how long is not known: if this "
     "lasts, its log says why it does not follow the primary"
+)
+ASTRAY = (
+    "does not follow EBB_DATABASE_URL but an earlier primary, as may be after a failover: it is not read from until it "
+    "follows that one, by pg_rewind or a new pg_basebackup"
 )
 A_PRIMARY = "replays nothing, so it is a primary: it is not read from unless it follows EBB_DATABASE_URL again"
 
@@ -70,6 +76,7 @@ _starting = threading.Lock()
 class State:
     """The state of a server: its database, whether it is a replica, its clock and its position in the log.
 
+    `timeline` is that of the log which it writes or receives; None if it receives none, or its role may not see that.
     `last_commit` is the time of the last transaction replayed since it started, by the primary's clock.
     """
 
@@ -77,6 +84,7 @@ class State:
     replays: bool
     at: datetime
     position: int
+    timeline: int | None
     last_commit: datetime | None
     started_at: datetime
 
@@ -112,6 +120,8 @@ class Replica:
             self.fault = ANOTHER
         elif not own.replays:
             self.fault = A_PRIMARY
+        elif primary and (own.position > primary.position or own.timeline not in {None, primary.timeline}):
+            self.fault = ASTRAY
         elif self.behind and own.last_commit is None:
             self.fault = UNKNOWN.format(behind=self.behind)
         elif self.seconds > most_seconds:
@@ -145,7 +155,10 @@ class Replicas:
             log.warning("The primary does not answer; replicas are read as far as they are: %s", error)
         for one in self.all:
             try:
-                one.judge(ask(one.url), primary, _databases.get(self.primary, ""), self.most_seconds)
+                own = ask(one.url)
+                if primary and own.position > primary.position:
+                    primary = ask(self.primary)  # a replica has nothing that its primary has not written before
+                one.judge(own, primary, _databases.get(self.primary, ""), self.most_seconds)
             except AWAY as error:
                 self.fail(one, error)
         return self.all
