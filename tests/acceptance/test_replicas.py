@@ -221,8 +221,13 @@ def test_a_replica_of_an_earlier_primary_is_not_read(server_folder: Path, earlie
         servers_.do("promoted", "select pg_promote()")
         if earlier != "ended":  # the replica then is behind, but not for long
             servers_.do("promoted", "select pg_switch_wal()")
-        (astray,) = Replicas(servers_.url("promoted"), [servers_.url("replica")], most_seconds=3600).look()
+        known = Replicas(
+            servers_.url("promoted"), [servers_.url("replica"), servers_.url("primary")], most_seconds=3600
+        )
+        astray, old = known.look()
         assert "does not follow EBB_DATABASE_URL but an earlier primary" in astray.fault
+        said = "does not answer" if earlier == "ended" else "accepts writes, and the server of EBB_DATABASE_URL too"
+        assert said in old.fault
 
 
 def test_the_primary_answers_until_a_replica_has_replayed_a_migration(
@@ -237,14 +242,14 @@ def test_the_primary_answers_until_a_replica_has_replayed_a_migration(
             assert texts(other.recall("When is the bridge closed?")) == ["The bridge is closed at night."]
 
 
-def test_a_copy_of_another_database_and_a_second_primary_are_refused(
+def test_a_copy_of_another_database_is_refused_and_the_primary_itself_is_no_replica(
     both: Replicated, system: LiveSystem, database_url: str, tmp_path: Path
 ) -> None:
     another = Replicas(both.url("primary"), [database_url], most_seconds=10)
     with pytest.raises(SettingsError, match=r"EBB_READ_DATABASE_URL: .* is no copy of EBB_DATABASE_URL.*pg_basebackup"):
         replicas.verify(another)
     (itself,) = Replicas(both.url("primary"), [both.url("primary")], most_seconds=10).look()
-    assert "replays nothing, so it is a primary" in itself.fault
+    assert (itself.fault, itself.is_read, "is the server of EBB_DATABASE_URL" in str(itself)) == ("", False, True)
     worker = LiveSystem(both.url("primary"), system.redis_url, tmp_path, {"EBB_READ_DATABASE_URL": database_url})
     refused = worker.ebb_process("worker", "--queues=recall")
     assert refused.returncode == 1

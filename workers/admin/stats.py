@@ -241,7 +241,11 @@ def measure(context: Context, now: datetime) -> dict[str, Any]:
         **_totals(rows),
         "bytes": size,
         "due": waiting,
-        "replicas": {one.name: {"seconds": one.seconds, "readable": not one.fault} for one in _replicas(context)},
+        "replicas": {
+            one.name: {"seconds": one.seconds, "readable": one.is_read}
+            for one in _replicas(context)
+            if not one.is_primary
+        },
         "oldest_due_seconds": (now - min(since)).total_seconds(),
         "last_pass": None if last is None else {"at": last[0].timestamp(), "seconds": last[1], "worked_ms": last[2]},
     }

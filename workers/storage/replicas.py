@@ -60,7 +60,12 @@ ASTRAY = (
     "does not follow EBB_DATABASE_URL but an earlier primary, as may be after a failover: it is not read from until it "
     "follows that one, by pg_rewind or a new pg_basebackup"
 )
+ITSELF = "is the server of EBB_DATABASE_URL, and read from when it follows another"
 A_PRIMARY = "replays nothing, so it is a primary: it is not read from unless it follows EBB_DATABASE_URL again"
+SECOND_PRIMARY = (
+    "accepts writes, and the server of EBB_DATABASE_URL too: what is written may go to either, so end the one that was "
+    "the primary before, and have it follow the other by pg_rewind or a new pg_basebackup"
+)
 
 T = TypeVar("T")
 
@@ -91,7 +96,10 @@ class State:
 
 @dataclass(slots=True)
 class Replica:
-    """A replica at the last check; `fault` is empty if it can be used."""
+    """A replica at the last check; `fault` is empty if nothing is wrong with it.
+
+    `is_primary` if it is the server of EBB_DATABASE_URL, as where all servers of a failover are named.
+    """
 
     url: str
     fault: str = "was not asked yet"
@@ -99,6 +107,12 @@ class Replica:
     behind: int = 0
     seconds: float = 0.0
     is_another: bool = False
+    is_primary: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Return whether reads may go to it."""
+        return not self.fault and not self.is_primary
 
     @property
     def name(self) -> str:
@@ -108,7 +122,8 @@ class Replica:
 
     def __str__(self) -> str:
         """Return its state in words."""
-        return f"{self.name} {self.fault or f'is {self.behind:,} bytes and {self.seconds:.1f} s behind'}"
+        state = ITSELF if self.is_primary else f"is {self.behind:,} bytes and {self.seconds:.1f} s behind"
+        return f"{self.name} {self.fault or state}"
 
     def judge(self, own: State, primary: State | None, database: str, most_seconds: float) -> None:
         """Update its state, compared with the primary's latest state."""
@@ -116,10 +131,13 @@ class Replica:
         self.behind = max(primary.position - own.position, 0) if primary else 0
         since = own.last_commit or own.started_at
         self.seconds = (primary.at - since).total_seconds() if primary and self.behind else 0.0
+        self.is_primary = primary is not None and own.started_at == primary.started_at
         if self.is_another:
             self.fault = ANOTHER
+        elif self.is_primary:
+            self.fault = ""
         elif not own.replays:
-            self.fault = A_PRIMARY
+            self.fault = SECOND_PRIMARY if primary else A_PRIMARY
         elif primary and (own.position > primary.position or own.timeline not in {None, primary.timeline}):
             self.fault = ASTRAY
         elif self.behind and own.last_commit is None:
@@ -167,7 +185,7 @@ class Replicas:
         """Return a usable replica that has replayed the log up to `least`, if any."""
         self._watch()
         for one in random.sample(self.all, len(self.all)):
-            if not one.fault and (one.position >= least or self._has_replayed(one, least)):
+            if one.is_read and (one.position >= least or self._has_replayed(one, least)):
                 return one
         return None
 
