@@ -90,12 +90,20 @@ def test_no_process_waits_for_minutes_for_a_server_of_results_that_hangs(address
 
 def test_a_celery_program_keeps_its_own_transport_options() -> None:
     app = Celery(set_as_current=False)
-    app.conf.broker_transport_options = {"visibility_timeout": 7}
+    app.conf.broker_transport_options = {"visibility_timeout": 7, "socket_connect_timeout": 2}
     configure(app, SENTINELS)
     assert app.conf.broker_transport_options == {
-        "visibility_timeout": 7, **configuration(SENTINELS)["broker_transport_options"],
+        "visibility_timeout": 7, "socket_connect_timeout": 2, "socket_timeout": 10,
+        **configuration(SENTINELS)["broker_transport_options"],
     }  # fmt: skip
     assert app.conf.broker_url.startswith("sentinel://")
+
+
+def test_a_celery_program_does_not_wait_for_ever_for_a_broker_that_hangs() -> None:
+    app = Celery(set_as_current=False)
+    configure(app, "redis://host/0")
+    found = app.conf.broker_transport_options
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == (10, 5)
 
 
 def test_an_app_that_has_sent_a_task_before_gets_the_routes_too() -> None:

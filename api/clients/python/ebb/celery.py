@@ -19,6 +19,9 @@ JSON = "json"
 PRIORITIES, SEPARATOR = {0, 3, 6, 9}, "\x06\x16"
 """The priorities whose lists Ebb's workers read, and the separator in the names of these lists: Celery's defaults."""
 
+PATIENCE = {"socket_timeout": 10, "socket_connect_timeout": 5}
+"""Celery's own wait for the broker has no end while its host is lost or hangs."""
+
 VARIABLES = {
     "CELERY_BROKER_URL": "broker_url",
     "CELERY_BROKER_READ_URL": "broker_url",
@@ -64,6 +67,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     routes = app.conf.task_routes or ()
     # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
+    app.conf.broker_transport_options = PATIENCE | app.conf.broker_transport_options
     urls = dict.fromkeys(("broker_read_url", "broker_write_url"), servers["broker_url"])
     for name, value in (servers | urls).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
