@@ -2,6 +2,7 @@
 
 import json
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,8 +16,9 @@ from live_system import LiveSystem, eventually
 from replication import Replicated, replicated
 
 from api.up import servers
-from workers.errors import SettingsError
-from workers.storage import replicas
+from workers.errors import SettingsError, UnavailableError
+from workers.storage import replicas, server
+from workers.storage.connection import connect
 from workers.storage.replicas import Replicas
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow, ON_ONE_SHARD]
@@ -228,6 +230,21 @@ def test_a_replica_of_an_earlier_primary_is_not_read(server_folder: Path, earlie
         assert "does not follow EBB_DATABASE_URL but an earlier primary" in astray.fault
         said = "does not answer" if earlier == "ended" else "accepts writes, and the server of EBB_DATABASE_URL too"
         assert said in old.fault
+
+
+def test_commits_that_wait_for_a_synchronous_replica_are_named(both: Replicated) -> None:
+    both.do("primary", "alter system set synchronous_standby_names = 'missing'")
+    both.do("primary", "select pg_reload_conf()")
+    waiting = threading.Thread(target=both.do, args=("primary", "create table if not exists public.waits ()"))
+    waiting.start()
+    try:
+        eventually(lambda: both.do("primary", server.TAKES_NONE)[1], "a commit waits")
+        with connect(both.url("primary")) as db, pytest.raises(UnavailableError, match="for a synchronous replica"):
+            server.try_write(db)
+    finally:
+        both.do("primary", "alter system reset synchronous_standby_names")
+        both.do("primary", "select pg_reload_conf()")
+        waiting.join()
 
 
 def test_the_primary_answers_until_a_replica_has_replayed_a_migration(

@@ -63,7 +63,13 @@ PROBE = """
     select pg_logical_emit_message(true, 'ebb', 'probe')
 """
 
-READ_ONLY = "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean"
+# The commit of the probe would wait as long as those that wait for a replica do.
+TAKES_NONE = """
+    select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean, exists (
+        select from pg_stat_activity
+        where wait_event = 'SyncRep' and query_start < clock_timestamp() - interval '5 seconds'
+    )
+"""
 
 
 def try_write(db: Connection) -> None:
@@ -72,8 +78,14 @@ def try_write(db: Connection) -> None:
     Raises:
         UnavailableError: the database does not accept writes.
     """
-    if scalar(db, READ_ONLY):
+    is_read_only, waits_for_replica = db.execute(TAKES_NONE).fetchone() or (False, False)
+    if is_read_only:
         raise UnavailableError("PostgreSQL takes no writes: it is read-only, or a replica that follows another.")
+    if waits_for_replica:
+        raise UnavailableError(
+            "PostgreSQL takes no writes: commits wait for a synchronous replica that does not answer. Start it, or "
+            "change `synchronous_standby_names`."
+        )
     try:
         db.execute(PROBE)
         db.commit()
