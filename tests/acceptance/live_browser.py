@@ -24,6 +24,10 @@ LOOKS = [(WIDE, False), *(pytest.param(*one, marks=pytest.mark.slow) for one in 
 
 AXE = Axe()
 
+CUT_OFF = """() => [...document.querySelectorAll("table.stacks")]
+    .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth).length"""
+"""Number of tables of rows that are wider than their frames."""
+
 WIDER = """() => [...document.querySelectorAll("body *")]
     .filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll, .command, svg"))
     .map((one) => one.outerHTML.slice(0, 120))"""

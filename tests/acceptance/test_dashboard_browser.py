@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
-from live_browser import AXE, LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
+from live_browser import AXE, CUT_OFF, LOOKS, NARROW, WIDE, check_page, check_tab_key, check_width, looking
 from live_system import LiveSystem
 from made_up import DEEP
 from playwright.sync_api import Browser
@@ -29,9 +29,6 @@ LONG = ("/help/settings", "/help/forgetting")
 """Pages of help with long tables, in the colours of the others."""
 
 OF_OPERATIONS = {"runOnly": ["color-contrast", "heading-order", "landmark-no-duplicate-main"]}
-
-CUT_OFF = """() => [...document.querySelectorAll("table.stacks")]
-    .filter((one) => one.scrollWidth > one.closest(".scroll").clientWidth).length"""
 
 
 @pytest.fixture(scope="module")

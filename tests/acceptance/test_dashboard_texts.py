@@ -3,7 +3,7 @@
 from uuid import uuid4
 
 import pytest
-from live_browser import LOOKS, check_page, looking
+from live_browser import CUT_OFF, LOOKS, check_page, looking
 from live_system import LiveSystem
 from playwright.sync_api import Browser
 
@@ -40,7 +40,7 @@ LAST_IS_LEFT = """(text) => {
 @pytest.fixture(scope="module")
 def texts(live: LiveSystem) -> tuple[dict[str, str], dict[str, str]]:
     """Return the header of a namespace with unusual texts, and the id of each text."""
-    name = f"texts-{uuid4()}"
+    name = f"texts-{uuid4()}".ljust(128, "x")
     with live.client(name) as memory:
         ids = {text: memory.store(text)["id"] for text in (LONG, ARABIC, HEBREW)}
         long = {"category": "c" * 120, "entity": "e" * 200, "key": "k" * 120, "value": "v" * 300}
@@ -65,12 +65,14 @@ def test_a_fact_of_any_text_fits_its_page_and_is_reached_without_a_mouse(
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
-def test_headings_without_blanks_fit_their_page(
+def test_names_without_blanks_fit_their_page(
     browser: Browser, url: str, texts: tuple[dict[str, str], dict[str, str]], width: int, dark: bool
 ) -> None:
     with looking(browser, url, width=width, dark=dark, headers=texts[0]) as tab:
-        for path in (f"relations?entity={UNBROKEN[:30]}", f"timeline?entity={'e' * 200}&key={'k' * 120}"):
-            check_page(tab, f"/dashboard/{path}")
+        timeline = f"/dashboard/timeline?entity={'e' * 200}&key={'k' * 120}"
+        for path in ("/", f"/dashboard/relations?entity={UNBROKEN[:30]}", timeline):
+            check_page(tab, path)
+            assert not tab.evaluate(CUT_OFF), path
 
 
 def test_text_from_right_to_left_ends_at_its_left(
