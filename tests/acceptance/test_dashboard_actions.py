@@ -142,6 +142,19 @@ def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
         assert memory.history(id_)["state"] == "live"
 
 
+def test_a_pin_with_an_end_has_the_same_end_after_unpinning_is_undone(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT)["id"]
+    memory.pin(id_, until="2100-06-01T00:00:00Z")
+    until = memory.history(id_)["pinned_until"]
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{id_}")
+        pressed(tab, "Unpin", "No longer pinned")
+        pressed(tab, "Undo", "Pinned again")
+    assert memory.history(id_)["pinned_until"] == until
+
+
 TWICE = """form => {
     let sent = 0;
     addEventListener("submit", (event) => { sent += !event.defaultPrevented; event.preventDefault(); });

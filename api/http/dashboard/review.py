@@ -77,9 +77,14 @@ Next = Annotated[str, Form(alias="next")]
 OWN_FORM = [*FORM, Depends(check_token)]
 
 
-def _unedit(memory: Session, id_: str) -> Any:
+def _last(memory: Session, id_: str, what: str) -> dict[str, Any]:
+    """Return the details of the last such event of a fact, none if there is none."""
     events = memory.history(id_, links=False)["events"]
-    was = next((event["details"].get("was") for event in reversed(events) if event["what"] == "edited"), None)
+    return next((event["details"] for event in reversed(events) if event["what"] == what), {})
+
+
+def _unedit(memory: Session, id_: str) -> Any:
+    was = _last(memory, id_, "edited").get("was")
     if not isinstance(was, dict):
         raise InvalidInputError("This fact was not edited, so there is nothing to undo.")
     # The history may be imported, and say anything.
@@ -91,11 +96,12 @@ ACTIONS: Mapping[str, Callable[[Session, str], Any]] = {
     "restore": lambda memory, id_: outcome(memory.restore([id_])),
     "pin": lambda memory, id_: memory.pin(id_),
     "unpin": lambda memory, id_: memory.pin(id_, off=True),
+    "repin": lambda memory, id_: memory.pin(id_, until=_last(memory, id_, "pinned").get("until")),
     "unedit": _unedit,
     "keep": lambda memory, id_: memory.keep([id_]),
     "let-go": lambda memory, id_: memory.let_go([id_]),
 }
-Action = Literal["forget", "restore", "pin", "unpin", "unedit", "keep", "let-go"]
+Action = Literal["forget", "restore", "pin", "unpin", "repin", "unedit", "keep", "let-go"]
 
 
 @routes.post("/dashboard/facts/{id}/{action}", dependencies=OWN_FORM)
