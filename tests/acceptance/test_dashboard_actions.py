@@ -243,6 +243,10 @@ def test_an_action_on_a_fact_that_has_changed_since_claims_nothing(url: str, key
             assert answer.status_code == status
             assert 'href="/dashboard/forgotten?reason=asked">Back to the page before' in answer.text
         assert "Nothing changed: the forget limit does not hold this fact" in answered(twin, "let-go").text
+        for action in ("restore", "unpin"):
+            page = answered(twin, action).text
+            assert "Nothing to change: the fact is as it was." in page
+            assert "Undo" not in page
     assert memory.history(twin)["state"] == "live"
 
 

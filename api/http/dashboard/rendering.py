@@ -158,7 +158,7 @@ DONE = {
     "unpin": ("No longer pinned.", "repin"),
     "repin": ("Pinned again, as before.", "unpin"),
     "edit": ("Changed.", "unedit"),
-    "no-edit": ("Nothing to change: the fact is as it was.", ""),
+    "unchanged": ("Nothing to change: the fact is as it was.", ""),
     "unedit": ("Changed back.", "unedit"),
     "resolve": ("Settled: the other fact is superseded.", "restore"),
     "both": ("Both facts are accepted.", ""),

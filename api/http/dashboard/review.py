@@ -108,7 +108,8 @@ Action = Literal["forget", "restore", "pin", "unpin", "repin", "unedit", "keep",
 def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:
     """Perform an action on a fact and redirect to the page; the fact may have changed since that was shown."""
     answer = ACTIONS[action](memory, str(id))
-    return back(next_, "not-held" if answer.get("decided") == 0 else action, str(id))
+    done = "unchanged" if answer.get("action") == "unchanged" else action
+    return back(next_, "not-held" if answer.get("decided") == 0 else done, str(id))
 
 
 @routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
@@ -142,7 +143,7 @@ def edit(
         raise
     except InvalidInputError as error:
         return fact_page(request, memory, id, error.status, typed=typed, shown=shown, said=str(error))
-    return back(next_, "edit" if done["action"] == "updated" else "no-edit", str(id))
+    return back(next_, "edit" if done["action"] == "updated" else "unchanged", str(id))
 
 
 def _shown(text: str) -> dict[str, str]:
