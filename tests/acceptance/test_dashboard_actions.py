@@ -445,10 +445,12 @@ def test_facts_are_searched_without_counting_as_used(
     live.settle()
     with looking(browser, url) as tab:
         signed_in(tab, key)
+        assert "newest first" in tab.locator(".head").inner_text()
         tab.get_by_label("Search").fill("Where is the key?")
         tab.get_by_label("Search").press("Enter")
         tab.wait_for_url("**query=**")
         assert TEXT in tab.locator("tbody tr").first.inner_text()
+        assert "that fit the search best, at most 50." in tab.locator(".head").inner_text()
         tab.get_by_text("Filters").click()
         tab.get_by_label("Role").select_option("assistant")
         tab.get_by_role("button", name="Show").click()

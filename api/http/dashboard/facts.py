@@ -38,7 +38,7 @@ def facts(
     else:
         shown = listings.page(memory, ROWS, **given, **({"cursor": cursor} if cursor else {}))
     following = {"next": shown["next"], "later": bool(cursor)}
-    return page(request, "facts.html", facts=shown["facts"], **following, asked=asked, given=given)
+    return page(request, "facts.html", facts=shown["facts"], **following, asked=asked, given=given, most=ROWS)
 
 
 @routes.get("/dashboard/timeline")
