@@ -65,20 +65,25 @@ def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, mem
         assert "another another" not in text_of_page(url, key, id_)
 
 
+def hold(live: LiveSystem, ids: list[str]) -> None:
+    """Let facts have ended and be held by the forget limit."""
+    live.rows(
+        """
+        update activity set held = true, last_confirmed_at = now() - interval '12 days', due_at = 'infinity',
+            expires_at = now() + interval '2 days', ends_at = now() - interval '1 day'
+        where fact = any(%s::uuid[]) returning 1
+        """,
+        [ids],
+    )
+
+
 def test_a_fact_says_what_would_keep_it_and_of_a_held_one_since_when_it_is_over(
     url: str, key: str, live: LiveSystem, memory: Client
 ) -> None:
     classes = ("stable", "short", "normal")
     used, stored, held = (memory.store(f"Rumour {one}.", decay_class=one)["id"] for one in classes)
     episode = memory.store("We sailed to the island.", kind="episodic")["id"]
-    live.rows(
-        """
-        update activity set held = true, last_confirmed_at = now() - interval '12 days', due_at = 'infinity',
-            expires_at = now() + interval '2 days', ends_at = now() - interval '1 day'
-        where fact = %s returning 1
-        """,
-        [held],
-    )
+    hold(live, [held])
     assert "Unless it is used it will be forgotten in" in text_of_page(url, key, used)
     for id_ in (stored, episode):
         assert "Unless it is stored again it will be forgotten in" in text_of_page(url, key, id_)
@@ -265,6 +270,22 @@ def test_forgotten_facts_are_listed_and_restored(
         pressed(tab, re.compile("Restore: Anselm"), "Restored")
         assert memory.history(faded)["state"] == "live"
         assert tab.url.endswith(f"reason=faded&done=restore&fact={faded}")
+
+
+def test_held_facts_are_listed_with_the_number_of_those_that_have_no_room(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    facts = [{"text": f"Guest {one} has tea.", "decay_class": "normal"} for one in range(51)]
+    hold(live, [one["id"] for one in memory.store_many(facts)["results"]])
+    with httpx2.Client(base_url=url, headers={"x-api-key": key}, timeout=None) as visitor:
+        page = visitor.get("/dashboard/forgotten").text
+        assert "Held by the forget limit: 51" in page
+        assert page.count("has tea.</a>") == 50
+        assert "The first 50 are listed, the others once these are decided" in page
+        memory.keep([memory.held(limit=1)["held"][0]["id"]])
+        page = visitor.get("/dashboard/forgotten").text
+        assert page.count("has tea.</a>") == 50
+        assert "The first" not in page
 
 
 def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts(
