@@ -447,6 +447,23 @@ def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str,
         assert {memory.history(one)["state"] for one in (old, new)} == {"live"}
 
 
+def test_a_contradiction_on_a_further_page_is_settled_there(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    for name in ("Anselm", "Mira"):
+        for value in ("Rome", "Bonn"):
+            memory.store(f"{name} lives in {value}.", entity=name, key="city", value=value)
+    further = f"/dashboard/contradictions?{urlencode({'cursor': memory.contradictions(limit=1)['next']})}"
+    with looking(browser, url) as tab:
+        signed_in(tab, key, further)
+        pressed(tab, re.compile("Keep this: Anselm lives in Bonn"), "superseded")
+        assert further in tab.url
+        pressed(tab, "Undo", "Restored")
+        assert further in tab.url
+        pressed(tab, re.compile("Both hold: Anselm"), "Both facts are accepted")
+        assert further in tab.url
+
+
 def test_a_timeline_is_chosen_from_the_properties_of_the_newest_facts(
     browser: Browser, url: str, key: str, memory: Client
 ) -> None:

@@ -166,13 +166,19 @@ def _changes(typed: Mapping[str, str], shown: Mapping[str, str]) -> dict[str, An
 
 
 @routes.post("/dashboard/contradictions", dependencies=OWN_FORM)
-def resolve(memory: Writing, other: Annotated[UUID, Form()], keep: Annotated[UUID, Form()], both: Text = "") -> Any:
+def resolve(
+    memory: Writing,
+    other: Annotated[UUID, Form()],
+    keep: Annotated[UUID, Form()],
+    both: Text = "",
+    next_: Next = "/dashboard/contradictions",
+) -> RedirectResponse:
     """Resolve a contradiction: one fact supersedes the other, or both are accepted."""
     if both:
         memory.resolve([str(keep), str(other)], both=True)
     else:
         memory.resolve([str(other)], keep=str(keep))
-    return back("/dashboard/contradictions", "both" if both else "resolve", str(other))
+    return back(next_, "both" if both else "resolve", str(other))
 
 
 def back(path: str, action: str, id_: str) -> RedirectResponse:
