@@ -20,7 +20,6 @@
     if (link && plain && !link.target && link.origin === location.origin && !link.getAttribute("href").startsWith("#")) loading(true);
   });
   document.addEventListener("submit", () => loading(true));
-  addEventListener("pageshow", () => loading(false));
 
   /* What a double click sends once more is left out: it would undo an undo, or answer in place of a new key. */
   const sent = new WeakSet();
@@ -28,7 +27,16 @@
     if (sent.has(event.target)) event.preventDefault();
     else if (event.target.method === "post") sent.add(event.target);
   });
-  addEventListener("pageshow", () => [...document.forms].forEach((form) => sent.delete(form)));
+
+  /* Nothing is under way any more: the page is shown again, or the reader stopped the next one and does not open another. */
+  let stopped;
+  const settle = () => {
+    loading(false);
+    [...document.forms].forEach((form) => sent.delete(form));
+  };
+  addEventListener("pageshow", settle);
+  globalThis.navigation?.addEventListener("navigateerror", () => { stopped = setTimeout(settle); });
+  globalThis.navigation?.addEventListener("navigate", () => clearTimeout(stopped));
 
   /* Copying a command. */
   document.addEventListener("click", async (event) => {
