@@ -182,6 +182,9 @@ MERGING = {
     "force": "With --apply: merge past EBB_FORGET_LIMIT.",
     "limit": "How many groups to show.",
 }
+NAMED = 20
+"""Maximum number of namespaces that are named where a task was sent to each."""
+
 SHOW = {"show": flag("--show", help="Only show the report of the last run.")}
 
 
@@ -255,8 +258,10 @@ def janitor(done: dict[str, Any], asked: dict[str, Any], namespace: str) -> None
 
 
 def _say_sent(done: dict[str, Any]) -> None:
-    names = ", ".join(done["namespaces"]) or "nothing is due"
-    output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {names}")
+    names = done["namespaces"][:NAMED]
+    more = f" and {done['total'] - len(names):,} more" if done["total"] > len(names) else ""
+    shown = ", ".join(names) or "nothing is due"
+    output.console().print(f"sent to {output.counted(done['total'], 'namespace')}: {shown}{more}")
 
 
 @command(CONTRADICTIONS, listed="contradictions")
