@@ -1,5 +1,6 @@
 """Maintenance of indexes: words are counted, and large namespaces get a vector index."""
 
+import math
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -107,6 +108,15 @@ def test_one_call_at_a_time_counts_words_that_take_long(memory: Memory, monkeypa
         other.execute("select from lexemes for update")
         assert search_indexes.count_grown(memory.context, day(1)) == []
     assert search_indexes.count_grown(memory.context, day(2)) == ["first"]
+
+
+def test_words_for_which_there_is_no_time_are_counted_by_a_later_call(memory: Memory) -> None:
+    for name in ("first", "second"):
+        memory.store("Tea at four.", namespace=name)
+        signals.mark_grown(memory.context.redis, name)
+    assert search_indexes.count_grown(memory.context, day(0), ["second"], until=-math.inf) == ["second"]
+    assert search_indexes.count_grown(memory.context, day(0)) == ["first"]
+    assert search_indexes.count_grown(memory.context, day(0)) == []
 
 
 def test_a_count_that_took_long_is_not_repeated_at_once_unless_facts_were_erased(

@@ -1,6 +1,8 @@
 """Search indexes: word counts, statistics, vector indexes of large namespaces, index bloat, and the language."""
 
 import logging
+import math
+import random
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -55,18 +57,22 @@ def find_grown(context: Context) -> None:
     signals.mark_all_grown(context.redis, names)
 
 
-def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> list[str]:
+def count_grown(context: Context, now: datetime, others: Sequence[str] = (), until: float = math.inf) -> list[str]:
     """Count the words of namespaces that changed since the last count, and of `others`; return those counted.
 
     Large namespaces, which take up to minutes, are counted last, by one call at a time. While another call counts
-    some, or if a count has just taken long, those that changed are left to a later call; `others` are counted at once,
-    or when the other call has ended.
+    some, or if a count has just taken long, or after `until` on the monotonic clock, those that changed are left to a
+    later call; `others` are counted at once, or when the other call has ended.
     """
     grown = signals.take_grown(context.redis)
-    names = sorted({*grown}.difference(signals.deferred_counts(context.redis, grown)) | {*others})
-    slow = [name for name in names if not _counted_quickly(context, name, now)]
+    names = list({*grown}.difference(signals.deferred_counts(context.redis, grown)) | {*others})
+    random.shuffle(names)  # if there is never time for all, none is always left
+    quick, slow = list[str](), list[str]()
+    for name in names:
+        if name in others or time.monotonic() < until:
+            (quick if _counted_quickly(context, name, now) else slow).append(name)
     if not slow:
-        return names
+        return sorted(quick)
     with signals.try_lock(context.redis, "lexemes", COUNTING_SECONDS, COUNTING_SECONDS if others else 0.0) as alone:
         counted = slow if alone else [name for name in slow if name in others]
         for name in counted:
@@ -74,7 +80,7 @@ def count_grown(context: Context, now: datetime, others: Sequence[str] = ()) -> 
             count_lexemes(context, name, now)
             signals.note_counted(context.redis, name)
             signals.defer_count(context.redis, name, (time.monotonic() - began) / MOST_COUNTING)
-    return sorted({*names}.difference(slow) | {*counted})
+    return sorted([*quick, *counted])
 
 
 def _counted_quickly(context: Context, namespace: str, now: datetime) -> bool:

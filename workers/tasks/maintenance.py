@@ -92,18 +92,18 @@ def lexemes(__: Task, ___: Params) -> None:
     """Count the words of namespaces that grew, and estimate the salience of facts that need it.
 
     If Redis lost which ones grew, the words of all are counted. A task of its own analyzes a namespace that the planner
-    does not know. Facts without salience are estimated for up to 30 seconds, and then those of namespaces that have
-    grown tenfold, until the end of the namespace that is begun last.
+    does not know. Facts without salience are estimated, and then those of namespaces that have grown tenfold. What is
+    not begun within 30 seconds is left to the next minute, so that other maintenance is not kept waiting.
     """
+    began = time.monotonic()
     search_indexes.find_grown(context)
-    for name in search_indexes.count_grown(context, context.now()):
+    for name in search_indexes.count_grown(context, context.now(), until=began + WORK_SECONDS / 2):
         analyze_new(name)
-    until = time.monotonic() + WORK_SECONDS
+    until = began + WORK_SECONDS
     for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
             pass
-    for _ in context.each_shard(own=True):
-        estimate.estimate_grown(context, context.now(), time.monotonic() + WORK_SECONDS, HOURS["time_limit"])
+        estimate.estimate_grown(context, context.now(), until, HOURS["time_limit"])
 
 
 @internal("memory.analyze", Scoped, ignore_result=True, **HOURS)
