@@ -145,6 +145,20 @@ def test_a_fact_is_pinned_edited_forgotten_and_each_is_undone(
         assert memory.history(id_)["state"] == "forgotten: asked"
         pressed(tab, "Undo", "Restored")
         assert memory.history(id_)["state"] == "live"
+        pressed(tab, "Undo", "Forgotten")
+        assert memory.history(id_)["state"] == "forgotten: asked"
+
+
+def test_a_restored_fact_that_nobody_asked_to_forget_is_not_forgotten_on_request_by_an_undo(
+    browser: Browser, url: str, key: str, memory: Client
+) -> None:
+    old = memory.store("Mira lives in Rome.")["id"]
+    memory.store("Mira lives in Bonn.", supersedes=old)
+    with looking(browser, url) as tab:
+        signed_in(tab, key, f"/dashboard/facts/{old}")
+        pressed(tab, "Restore", "Restored")
+        assert tab.get_by_role("button", name="Undo").count() == 0
+    assert memory.history(old)["state"] == "live"
 
 
 def test_a_pin_with_an_end_has_the_same_end_after_unpinning_is_undone(

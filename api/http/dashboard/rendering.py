@@ -153,7 +153,8 @@ VISIT = "ebb_visit"
 COOKIES = {"path": "/", "httponly": True, "samesite": "strict"}
 DONE = {
     "forget": ("Forgotten.", "restore"),
-    "restore": ("Restored.", "forget"),
+    "restore": ("Restored.", ""),  # forgetting it on request would erase for good what ended by itself
+    "restore-asked": ("Restored.", "forget"),
     "pin": ("Pinned: it does not fade.", "unpin"),
     "unpin": ("No longer pinned.", "repin"),
     "repin": ("Pinned again, as before.", "unpin"),
@@ -162,7 +163,7 @@ DONE = {
     "unedit": ("Changed back.", "unedit"),
     "resolve": ("Settled: the other fact is superseded.", "restore"),
     "both": ("Both facts are accepted.", ""),
-    "keep": ("Kept, as if it had been stored now.", "forget"),
+    "keep": ("Kept, as if it had been stored now.", ""),
     "let-go": ("Forgotten.", "restore"),
     "not-held": ("Nothing changed: the forget limit does not hold this fact any more.", ""),
     "expire-key": ("Changed; until the key expires this can be changed again.", ""),

@@ -77,10 +77,10 @@ Next = Annotated[str, Form(alias="next")]
 OWN_FORM = [*FORM, Depends(check_token)]
 
 
-def _last(memory: Session, id_: str, what: str) -> dict[str, Any]:
+def _last(memory: Session, id_: str, *what: str) -> dict[str, Any]:
     """Return the details of the last such event of a fact, none if there is none."""
     events = memory.history(id_, links=False)["events"]
-    return next((event["details"] for event in reversed(events) if event["what"] == what), {})
+    return next((event["details"] for event in reversed(events) if event["what"] in what), {})
 
 
 def _unedit(memory: Session, id_: str) -> Any:
@@ -108,8 +108,14 @@ Action = Literal["forget", "restore", "pin", "unpin", "repin", "unedit", "keep",
 def act(memory: Writing, id: UUID, action: Action, next_: Next = "/dashboard/facts") -> RedirectResponse:
     """Perform an action on a fact and redirect to the page; the fact may have changed since that was shown."""
     answer = ACTIONS[action](memory, str(id))
-    done = "unchanged" if answer.get("action") == "unchanged" else action
-    return back(next_, "not-held" if answer.get("decided") == 0 else done, str(id))
+    done: str = action
+    if answer.get("action") == "unchanged":
+        done = "unchanged"
+    elif answer.get("decided") == 0:
+        done = "not-held"
+    elif action == "restore" and _last(memory, str(id), "forgotten", "superseded").get("reason") == "asked":
+        done = "restore-asked"
+    return back(next_, done, str(id))
 
 
 @routes.post("/dashboard/edit/{id}", dependencies=OWN_FORM)
