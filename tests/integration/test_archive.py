@@ -292,6 +292,22 @@ def test_a_history_longer_than_a_line_comes_back_whole_and_once(
     assert [line["events"] for line in twin.archive(5)] == [line["events"] for line in whole]
 
 
+def test_a_long_history_that_was_continued_since_is_not_imported_again(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = memory.add("The ferry is late.")
+    edit.edit(memory.context, Edit(id=fact, metadata={"note": "x" * 100}), day(0.1))
+    for at in (1, 2):
+        memory.store("The ferry is late.", at=at)
+    monkeypatch.setattr(export, "MOST_CHARACTERS", 1)
+    lines = memory.archive(2)
+    assert [line["event"]["what"] for line in lines if "event" in line] == ["stored again"]
+    memory.store("The ferry is late.", at=3)
+    known = memory.rows("select at, what, details from events order by id")
+    memory.import_records(lines, at=4)
+    assert memory.rows("select at, what, details from events order by id") == known
+
+
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:
     twin.import_records(lived.archive(41), at=41)
     assert [one.text for one in twin.ask("Who lost the key?", at=41).results if "Key" in one.text] == []

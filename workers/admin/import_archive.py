@@ -386,6 +386,11 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
     return ["wished" if one.fact in kept else InvalidInputError(foreign.format(one.fact)) for one in given]
 
 
+def _events(db: Connection, tenant: int, given: Sequence[ArchivedEvent]) -> list[Imported]:
+    imports.add_further_events(db, tenant, [one.model_dump(mode="json") for one in given])
+    return ["remembered"] * len(given)
+
+
 WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedLink, _links),
     (ArchivedContradiction, _adding(imports.ADD_CONTRADICTIONS, "contradicting")),
@@ -394,5 +399,5 @@ WRITERS: tuple[tuple[type[Any], Writer], ...] = (
     (ArchivedDocument, _adding(imports.ADD_DOCUMENTS, "documented")),
     (ArchivedRelation, _adding(imports.ADD_RELATIONS, "related")),
     (ArchivedWish, _wishes),
-    (ArchivedEvent, _adding(imports.ADD_FURTHER_EVENTS, "remembered")),
+    (ArchivedEvent, _events),
 )

@@ -7,6 +7,7 @@ from uuid import UUID
 from psycopg.types.json import Json, Jsonb
 
 from workers.storage.connection import Connection
+from workers.storage.events import USES
 
 OF_FACT = """
     id, kind, text, hash, summary, category, entity, key, value, source, tags, importance, metadata, session, turn,
@@ -47,7 +48,7 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
-# A repeated import finds them.
+# A repeated import finds them. What was used since may have a later event, which continues that of the archive.
 ADD_FURTHER_EVENTS = """
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, new.fact, new.at, new.what, new.details
@@ -55,8 +56,9 @@ ADD_FURTHER_EVENTS = """
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
     where random() >= 0 and not exists (
         select from events as known
-        where known.namespace = %(namespace)s and known.fact = new.fact
-            and (known.at, known.what, known.details) = (new.at, new.what, new.details)
+        where known.namespace = %(namespace)s and known.fact = new.fact and known.what = new.what
+            and ((known.at, known.details) = (new.at, new.details) or known.what = any(%(uses)s) and new.at between
+                known.at - make_interval(secs => coalesce((known.details ->> 'seconds')::float8, 0)) and known.at)
     )
     order by ordinality
 """
@@ -177,6 +179,11 @@ def add_facts(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) ->
 def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
     """Write rows of another table by `ADD_ACTIVITY` or one of the statements after it."""
     db.execute(statement, {"namespace": namespace, "rows": Jsonb(list(rows))})
+
+
+def add_further_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
+    """Write events of existing facts, unless they are there."""
+    db.execute(ADD_FURTHER_EVENTS, {"namespace": namespace, "rows": Jsonb(list(rows)), "uses": [*USES]})
 
 
 def lock_facts(db: Connection, namespace: int, ids: Iterable[UUID]) -> None:
