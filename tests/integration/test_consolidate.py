@@ -13,7 +13,7 @@ from ebb.contract.facts import Edit
 from ebb.contract.retention import Forget
 from memory import Memory, day
 
-from workers.admin import search_indexes
+from workers.admin import export, search_indexes
 from workers.core.fidelity import FINGERPRINT, FULL
 from workers.core.near_duplicates import MOST_BITS
 from workers.decay import consolidate
@@ -624,6 +624,17 @@ def test_a_merged_text_is_known_after_an_import(memory: Memory, twin: Memory, de
     for line in memory.archive(4)[:: -1 if deep else 1]:
         twin.import_records([line], at=4)
     assert [stored(twin, text, 5) for text in (MOVED, HAS_MOVED)] == [("duplicate", first)] * 2
+
+
+def test_a_merged_text_is_known_after_an_import_of_its_long_history(
+    memory: Memory, twin: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = memory.add(MOVED), memory.add(HAS_MOVED)
+    edit(memory.context, Edit(id=second, metadata={"note": "x"}), day(0.5))
+    merge(memory)
+    monkeypatch.setattr(export, "MOST_CHARACTERS", 1)
+    twin.import_records(memory.archive(2), at=2)
+    assert stored(twin, HAS_MOVED, 3) == ("duplicate", first)
 
 
 def test_an_erased_merged_text_is_not_known_after_deep_memory_or_an_import(memory: Memory, twin: Memory) -> None:

@@ -113,6 +113,8 @@ def import_records(context: Context, namespace: str, records: Sequence[Record], 
         for kind, write in WRITERS:
             if those := by_kind[kind]:
                 outcomes |= zip(those, write(db, tenant, list(those.values())), strict=True)
+        if further := by_kind[ArchivedEvent]:  # which may say that its fact was merged
+            know_merged(context, db, tenant, {one.fact for one in further.values()})
     return [outcomes[place] for place in range(len(records))]
 
 
