@@ -354,11 +354,26 @@ def test_a_server_without_a_trusted_tls_connection_is_not_said_to_be_away(cause:
     assert f"{cause}. Check the host, `sslmode`" in said
 
 
-def test_an_address_with_a_wrong_option_is_not_said_to_be_that_of_a_server_that_is_away() -> None:
-    said = 'The address of PostgreSQL cannot be used: connection is bad: invalid sslmode value: "verify". Correct it'
-    with pytest.raises(UnavailableError) as caught, connect("postgresql://postgres@127.0.0.1:1/x?sslmode=verify"):
+@pytest.mark.parametrize(
+    ("address", "cause"),
+    [
+        ("127.0.0.1:1/x?sslmode=verify", 'invalid sslmode value: "verify"'),
+        ("127.0.0.1:1/x?ssl_min_protocol_version=TLS", 'invalid "ssl_min_protocol_version" value: "TLS"'),
+        ("127.0.0.1:1/x?sslrootcert=system&sslmode=prefer", 'weak sslmode "prefer" may not be used'),
+        ("127.0.0.1:1/x?service=ebb", 'definition of service "ebb" not found'),
+        ("127.0.0.1:x/x", 'invalid integer value "x" for connection option "port"'),
+        ("127.0.0.1:99999/x", 'invalid port number: "99999"'),
+        ("127.0.0.1:1/x?keepalives_idle=x", 'invalid integer value "x" for connection option "keepalives_idle"'),
+    ],
+)
+def test_an_address_with_a_wrong_option_is_not_said_to_be_that_of_a_server_that_is_away(
+    address: str, cause: str
+) -> None:
+    with pytest.raises(UnavailableError) as caught, connect(f"postgresql://postgres@{address}"):
         pass
-    assert str(caught.value).startswith(said)
+    said = str(caught.value)
+    assert said.startswith("The address of PostgreSQL cannot be used: connection is bad: ")
+    assert cause in said
 
 
 def test_of_several_servers_that_are_not_there_each_is_named_once() -> None:

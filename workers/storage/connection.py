@@ -175,8 +175,8 @@ NOT_ALLOWED = re.compile(
 NO_TLS = re.compile(r"certificate|private key file|SSL (?:error: (?!unexpected eof)|was required|required)")
 """Messages of libpq, PostgreSQL and PgBouncer where TLS fails, or one side wants it alone."""
 
-WRONG_OPTION = re.compile(r"connection is bad: invalid \S+ value: ")
-"""libpq's messages for an option of the address with a value that it does not know."""
+WRONG_OPTION = re.compile(r"connection is bad: .*(?:invalid \S+ value|invalid port|weak sslmode|definition of service)")
+"""libpq's messages for an option of the address with a value that it cannot use."""
 
 REFUSALS = {
     RECOVERS: "PostgreSQL takes no connections yet: {cause}. Try again when it has started.",
