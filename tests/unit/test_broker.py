@@ -106,6 +106,18 @@ def test_a_celery_program_does_not_wait_for_ever_for_a_broker_that_hangs() -> No
     assert (found["socket_timeout"], found["socket_connect_timeout"]) == (10, 5)
 
 
+@pytest.mark.parametrize("address", ["redis://:secret@host:6379/3", SENTINELS])
+@pytest.mark.parametrize(("own", "waits"), [({}, (10.0, 5.0)), ({"redis_socket_timeout": 30.0}, (30.0, 5.0))])
+def test_a_celery_program_does_not_wait_for_an_hour_for_a_server_of_results_that_hangs(
+    address: str, own: dict[str, float], waits: tuple[float, float]
+) -> None:
+    app = Celery(set_as_current=False)
+    app.conf.update(own)
+    configure(app, address)
+    found = app.backend.connparams
+    assert (found["socket_timeout"], found["socket_connect_timeout"]) == waits
+
+
 def test_an_app_that_has_sent_a_task_before_gets_the_routes_too() -> None:
     app = Celery(set_as_current=False, broker="redis://localhost/0")
     assert app.amqp.router.route({}, "memory.store")["queue"].name == "celery"

@@ -22,6 +22,9 @@ PRIORITIES, SEPARATOR = {0, 3, 6, 9}, "\x06\x16"
 PATIENCE = {"socket_timeout": 10, "socket_connect_timeout": 5}
 """Celery's own wait for the broker has no end while its host is lost or hangs."""
 
+OF_RESULTS = {"redis_socket_timeout": (120.0, 10.0), "redis_socket_connect_timeout": (None, 5.0)}
+"""Celery's own waits for the server of results, to which a send subscribes first, and those that take their place."""
+
 VARIABLES = {
     "CELERY_BROKER_URL": "broker_url",
     "CELERY_BROKER_READ_URL": "broker_url",
@@ -68,6 +71,7 @@ def configure(app: "Celery", redis_url: str | None = None) -> None:
     # An app that has sent a task has read its routes already; after `update` it reads them again.
     app.conf.update(task_routes=(route, *(routes if isinstance(routes, list | tuple) else (routes,))))
     app.conf.broker_transport_options = PATIENCE | app.conf.broker_transport_options
+    app.conf.update({name: ours for name, (default, ours) in OF_RESULTS.items() if app.conf[name] == default})
     urls = dict.fromkeys(("broker_read_url", "broker_write_url"), servers["broker_url"])
     for name, value in (servers | urls).items():
         app.conf[name] = app.conf[name] | value if isinstance(value, dict) else value
