@@ -4,9 +4,11 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from databases import ON_ONE_SHARD
 from ebb import Memory
@@ -245,6 +247,27 @@ def test_commits_that_wait_for_a_synchronous_replica_are_named(both: Replicated)
         both.do("primary", "alter system reset synchronous_standby_names")
         both.do("primary", "select pg_reload_conf()")
         waiting.join()
+
+
+def test_a_commit_of_another_database_that_waits_for_a_replica_is_none_of_ours(both: Replicated) -> None:
+    applied = b"set synchronous_commit = remote_apply; create table if not exists public.applied ()"
+    waits = "select count(*) from pg_stat_activity where wait_event = 'SyncRep' and now() - query_start > '5 s'"
+    both.do("primary", "alter system set synchronous_standby_names = '*'")
+    both.do("primary", "select pg_reload_conf()")
+    try:
+        with (
+            psycopg.connect(both.known["primary"].url("postgres"), autocommit=True) as other,
+            ThreadPoolExecutor() as pool,
+        ):
+            with standing_still(both):
+                waiting = pool.submit(other.execute, applied)
+                eventually(lambda: both.do("primary", waits) == (1,), "a commit waits")
+                with connect(both.url("primary")) as db:
+                    server.try_write(db)
+            waiting.result()
+    finally:
+        both.do("primary", "alter system reset synchronous_standby_names")
+        both.do("primary", "select pg_reload_conf()")
 
 
 def test_the_primary_answers_until_a_replica_has_replayed_a_migration(

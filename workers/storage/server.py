@@ -63,11 +63,13 @@ PROBE = """
     select pg_logical_emit_message(true, 'ebb', 'probe')
 """
 
-# The commit of the probe would wait as long as those that wait for a replica do.
+# The commit of the probe would wait as long as those that wait for a replica do. Programs of other databases may wait
+# for more, such as until a replica has applied a commit.
 TAKES_NONE = """
     select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean, exists (
         select from pg_stat_activity
-        where wait_event = 'SyncRep' and query_start < clock_timestamp() - interval '5 seconds'
+        where datname = current_database() and wait_event = 'SyncRep'
+            and query_start < clock_timestamp() - interval '5 seconds'
     )
 """
 
