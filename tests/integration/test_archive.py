@@ -292,6 +292,20 @@ def test_a_history_longer_than_a_line_comes_back_whole_and_once(
     assert [line["events"] for line in twin.archive(5)] == [line["events"] for line in whole]
 
 
+def test_a_fact_that_was_here_before_gets_no_part_of_the_long_history_of_another(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = memory.add("The ferry is late.")
+    memory.import_records(memory.archive(), namespace="copy")
+    for number in range(3):
+        edit.edit(memory.context, Edit(id=fact, metadata={"note": str(number)}), day(1))
+    monkeypatch.setattr(export, "MOST_CHARACTERS", 1)
+    lines = memory.archive(2)
+    assert len([line for line in lines if "event" in line]) == 2
+    memory.import_records(lines, 2, "copy")
+    assert memory.value("select count(*) from events where namespace = 2") == 0
+
+
 def test_a_long_history_that_was_continued_since_is_not_imported_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,7 @@ BESIDE = (
     },
     {"wish": {"salt": IDS[0], "digest": "0" * 64, "fact": IDS[0], "forgotten_at": AT, "reason": "asked"}},
     {"own": {"salt": IDS[0], "turns": 1, "settings": {}}},
-    {"event": {"fact": IDS[0], "at": AT, "what": "pinned", "details": {}}},
+    {"event": {"fact": IDS[0], "after": AT, "at": AT, "what": "pinned", "details": {}}},
 )
 
 CONTENTS = st.one_of(

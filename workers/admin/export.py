@@ -95,7 +95,8 @@ def _in_lines(fact: dict[str, Any], events: Sequence[dict[str, Any]]) -> Iterato
     within = sum(1 for place, size in enumerate(sizes) if not place or size <= MOST_CHARACTERS)
     yield fact | {"events": events[:within]}
     for event in events[within:]:
-        yield {"namespace": fact["namespace"], "event": {"fact": fact["id"]} | event}
+        beside = {"fact": fact["id"], "after": events[within - 1]["at"]}
+        yield {"namespace": fact["namespace"], "event": beside | event}
 
 
 def _over(db: Connection, facts: Sequence[dict[str, Any]], now: datetime) -> set[tuple[str, UUID]]:

@@ -76,7 +76,7 @@ DONE = ("created_at", "superseded_at", "forgotten_at", "tombstone_at")
 USED = ("last_seen_at", "last_confirmed_at", "last_accessed_at", "encoded_at")
 """Instants of its state from which its strength and lifetime follow."""
 
-SEEN = ("last_observed", "forgotten_at", "read_at", "at")
+SEEN = ("last_observed", "forgotten_at", "read_at", "at", "after")
 """Instants of relations, deletion requests, documents and events."""
 
 

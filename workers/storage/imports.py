@@ -48,17 +48,27 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
-# A repeated import finds them. What was used since may have a later event, which continues that of the archive.
-ADD_FURTHER_EVENTS = """
+# Those that a repeated import finds are not added, nor those of a fact that was here before and has another past. What
+# was used since may have a later event, which continues that of the archive.
+CONTINUED = """
+    known.what = any(%(uses)s) and {0} between
+        known.at - make_interval(secs => coalesce((known.details ->> 'seconds')::float8, 0)) and known.at
+"""
+ADD_FURTHER_EVENTS = f"""
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, new.fact, new.at, new.what, new.details
-    from jsonb_populate_recordset(null::events, %(rows)s) with ordinality as new
+    from rows from (
+        jsonb_to_recordset(%(rows)s) as (fact uuid, after timestamptz, at timestamptz, what text, details jsonb)
+    ) with ordinality as new
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
-    where random() >= 0 and not exists (
+    where random() >= 0 and exists (
+        select from events as known
+        where known.namespace = %(namespace)s and known.fact = new.fact
+            and (known.at = new.after or {CONTINUED.format("new.after")})
+    ) and not exists (
         select from events as known
         where known.namespace = %(namespace)s and known.fact = new.fact and known.what = new.what
-            and ((known.at, known.details) = (new.at, new.details) or known.what = any(%(uses)s) and new.at between
-                known.at - make_interval(secs => coalesce((known.details ->> 'seconds')::float8, 0)) and known.at)
+            and ((known.at, known.details) = (new.at, new.details) or {CONTINUED.format("new.at")})
     )
     order by ordinality
 """
@@ -182,7 +192,7 @@ def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str,
 
 
 def add_further_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write events of existing facts, unless they are there."""
+    """Write events of facts whose event before is there, unless they are there too."""
     db.execute(ADD_FURTHER_EVENTS, {"namespace": namespace, "rows": Jsonb(list(rows)), "uses": [*USES]})
 
 

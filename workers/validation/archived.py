@@ -160,9 +160,10 @@ class Event(Strict):
 
 
 class ArchivedEvent(Event):
-    """An event that the line of its fact had no room for."""
+    """An event that the line of its fact had no room for; the last one in that line is of the instant `after`."""
 
     fact: UUID
+    after: Instant
 
 
 class Validity(BaseModel):
