@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -468,6 +469,22 @@ def test_lines_that_ended_at_once_are_found_when_the_file_is_imported_again(
     assert (repeated["added"], repeated["duplicates"]) == (0, 1)
     assert repeated["unchanged"] + repeated["restored"] == 1
     assert live.rows("select count(*) from facts where text = %s", [given["text"]]) == [(1,)]
+
+
+def test_of_facts_stored_again_only_the_superseded_ones_have_their_long_past(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    with live.client(namespace) as memory:
+        old, other = (memory.store(f"{name} lives in Rome.")["id"] for name in ("Ana", "Mira"))
+        for id_, number in product((old, other), range(3)):
+            memory.edit(id_, metadata={"note": str(number) * 600_000})
+        memory.store("Ana lives in Bonn.", supersedes=old)
+    file, copy = str(tmp_path / "archive.jsonl"), f"{namespace}-2"
+    live.ebb("export", file, "--namespace", namespace)
+    live.ebb("import", file, "--again", "--namespace", copy)
+    with live.client(copy) as memory:
+        edits = {id_: [one["what"] for one in memory.history(id_)["events"]].count("edited") for id_ in (old, other)}
+    assert edits == {old: 3, other: 0}
 
 
 def test_a_line_that_is_hardly_believed_is_stored_once(live: LiveSystem, namespace: str, tmp_path: Path) -> None:

@@ -235,11 +235,6 @@ def test_facts_imported_again_are_stored_before_what_stands_beside_them() -> Non
     assert (done.lines, done.offset, done.rejected, rejected) == (4, len(lines.getvalue()), 0, [])
 
 
-def test_facts_imported_again_have_no_event_of_their_past() -> None:
-    assert parse(json.dumps(BESIDE[-1]).encode()) == BESIDE[-1]
-    assert parse(json.dumps(BESIDE[-1]).encode(), again=True) is None
-
-
 def test_long_lines_are_stored_in_more_batches() -> None:
     long = FACT | {"metadata": {"letter": "x" * (archive_import.WINDOW_BYTES // 2)}}
     workers, rejected = Workers(), []
