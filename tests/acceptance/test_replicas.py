@@ -216,6 +216,8 @@ def test_a_replica_that_does_not_follow_since_it_started_is_not_read(both: Repli
 def test_a_replica_of_an_earlier_primary_is_not_read(server_folder: Path, earlier: str) -> None:
     with replicated(server_folder / f"astray-{earlier[0]}", eventually) as servers_:
         servers_.add("promoted")
+        all_named = Replicas(servers_.both(), [servers_.url("primary")], most_seconds=3600)
+        assert [one.is_primary for one in all_named.look()] == [True]
         servers_.end("promoted", signal.SIGINT)
         servers_.do("primary", "create table public.lost ()")
         servers_.catch_up()
@@ -232,6 +234,7 @@ def test_a_replica_of_an_earlier_primary_is_not_read(server_folder: Path, earlie
         assert "does not follow EBB_DATABASE_URL but an earlier primary" in astray.fault
         said = "does not answer" if earlier == "ended" else "accepts writes, and the server of EBB_DATABASE_URL too"
         assert said in old.fault
+        assert [one.is_primary for one in all_named.look()] == [earlier != "ended"]
 
 
 def test_commits_that_wait_for_a_synchronous_replica_are_named(both: Replicated) -> None:

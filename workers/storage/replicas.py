@@ -194,6 +194,7 @@ class Replicas:
         if not one.fault:
             log.warning("replica %s failed; the primary is read: %s", one.name, error)
         one.fault = f"does not answer: {' '.join(str(error).split())}"
+        one.is_primary = False
 
     def _has_replayed(self, one: Replica, least: int) -> bool:
         try:
