@@ -421,3 +421,20 @@ def test_the_latest_of_a_chain_is_shown_for_any_of_its_facts(memory: Memory) -> 
     memory.forget(ids[-1], at=11)
     with pytest.raises(NotFoundError):
         facts.show(memory.context, "default", ids[0], day(12), latest=True)
+
+
+def test_the_latest_of_a_chain_of_any_length_is_shown(memory: Memory) -> None:
+    memory.store(*(f"Ana's order {number} is on its way." for number in range(1_500)))
+    memory.rows("""
+        update facts set superseded_by = next
+        from (select id, lead(id) over (order by id) as next from facts) as chain
+        where facts.id = chain.id
+    """)
+    ids = [id_ for (id_,) in memory.rows("select id from facts order by id")]
+    assert facts.show(memory.context, "default", ids[0], day(0), latest=True)["id"] == ids[-1]
+
+
+def test_a_chain_that_is_a_circle_has_no_latest_fact(memory: Memory) -> None:
+    one, two = memory.add(PORTO), memory.add(LISBON)
+    memory.rows("update facts set superseded_by = case id when %s then %s else %s end", one, two, one)
+    assert facts.show(memory.context, "default", one, day(0), latest=True)["id"] == one

@@ -35,19 +35,26 @@ CLOSE = """
     select %(namespace)s, id, at, 'closed', jsonb_build_object('valid_until', given) from old where given is not null
 """
 
-# A chain has a circle only if a clock was wrong.
+# `union` ends at a circle, which a chain has only if a clock was wrong; then the fact itself is returned.
 LATEST = """
     with recursive chain as (
-        select %(fact)s::uuid as id, 0 as place
-        union all
-        select superseded_by, place + 1
+        select %(fact)s::uuid as id
+        union
+        select superseded_by
         from chain
         join facts on facts.namespace = %(namespace)s and facts.id = chain.id
-        where superseded_by is not null and place < %(most)s
+        where superseded_by is not null
     )
-    select id from chain order by place desc limit 1
+    select coalesce(
+        (
+            select chain.id
+            from chain
+            left join facts on facts.namespace = %(namespace)s and facts.id = chain.id
+            where superseded_by is null
+        ),
+        %(fact)s
+    )
 """
-MOST_UPDATES = 1_000
 
 LINK_OLD = """
     update facts set superseded_by = pair.new
@@ -127,7 +134,7 @@ def close(db: Connection, namespace: int, closed: Sequence[Closed]) -> None:
 
 def latest(db: Connection, namespace: int, fact: UUID) -> UUID:
     """Return the last of the facts that superseded a fact one after another, or the fact itself."""
-    found: UUID = scalar(db, LATEST, {"namespace": namespace, "fact": fact, "most": MOST_UPDATES})
+    found: UUID = scalar(db, LATEST, {"namespace": namespace, "fact": fact})
     return found
 
 
