@@ -14,6 +14,9 @@ This ends a search; otherwise each further opening would be searched for an end 
 STEM, MARK, MARKS = 32, 8, 4
 """Bytes of a text's digest and of each mark after it, and the number of marks."""
 
+FIELDS = tuple(slice(STEM + MARK * place, STEM + MARK * (place + 1)) for place in range(1, MARKS))
+"""Places of the marks of entity, key and value."""
+
 NO_MARK = b"\0" * MARK
 OPENING, CLOSING = "\"'`([{<\u00ab\u201e\u201c\u2018\u2039*_", "\"'`)]}>\u00bb\u201c\u201d\u2019\u203a*_.,;:!?\u2026"
 JOINING = "-\u2010\u2011\u2013'\u2019"
@@ -126,16 +129,22 @@ def same_statement(one: bytes, other: bytes) -> bool:
 
     A field that one of them leaves empty does not differ.
     """
-    return wording_digest(one) == wording_digest(other) and same_subject(one, other)
+    return same_subject(one, other) and wording_digest(one) == wording_digest(other)
 
 
 def same_subject(one: bytes, other: bytes) -> bool:
     """Return whether two statements have no differing entity, key or value, whatever their texts.
 
-    A field that one of them leaves empty does not differ.
+    A field that one of them leaves empty does not differ. Written for speed, as a statement is compared with up to a
+    thousand others of one text.
     """
-    pairs = zip(_marks(one)[1:], _marks(other)[1:], strict=True)
-    return all(NO_MARK in pair or pair[0] == pair[1] for pair in pairs)
+    if STEM in (len(one), len(other)):
+        return True
+    for place in FIELDS:
+        mark, another = one[place], other[place]
+        if mark != another and NO_MARK not in (mark, another):
+            return False
+    return True
 
 
 def adds_detail(said: dict[bytes, bytes], identity: bytes) -> bool:

@@ -160,8 +160,10 @@ def matches(hashes: Sequence[bytes], known: Known) -> dict[bytes, UUID]:
 def _match(hash_: bytes, known: Sequence[Stated]) -> Stated | None:
     """Return the fact that makes exactly that statement, else the newest that makes it with more or less detail."""
     exact = next((one for one in known if one.identity == hash_), None)
+    if exact is not None:
+        return exact
     like = [one for one in known if text.same_statement(one.identity, hash_)]
-    return exact or max(like, key=lambda one: (one.created_at, one.id), default=None)
+    return max(like, key=lambda one: (one.created_at, one.id), default=None)
 
 
 MORE = b"+"
