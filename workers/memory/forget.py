@@ -89,7 +89,7 @@ def _with_merged(
     With a session, only those that were said in no other place. What a fact that was restored after `now` took in stays
     with it.
     """
-    going = new = list(ids)
+    new, going = list(ids), dict.fromkeys(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in going]:
         unpack(context, db, tenant, taken)
         restored = restored_later(context, db, tenant, new, now)
@@ -97,8 +97,8 @@ def _with_merged(
         if session is not None:
             staying = occurrences.staying(db, tenant, new, session)
             new = [id_ for id_ in new if id_ not in staying]
-        going = [*going, *new]
-    return going
+        going |= dict.fromkeys(new)
+    return list(going)
 
 
 def _forget(

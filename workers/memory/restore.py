@@ -81,11 +81,11 @@ def restore(context: Context, namespace: str, ids: Sequence[UUID], now: datetime
 
 def _with_merged(db: Connection, tenant: int, ids: Sequence[UUID]) -> list[UUID]:
     """Return facts with those merged into them that the same request forgot."""
-    back = new = list(ids)
+    new, back = list(ids), dict.fromkeys(ids)
     while taken := [id_ for id_ in events.took_in(db, tenant, new) if id_ not in back]:
         new = tombstones.went_with(db, tenant, new, taken)
-        back = [*back, *new]
-    return back
+        back |= dict.fromkeys(new)
+    return list(back)
 
 
 def restore_next(
@@ -156,7 +156,7 @@ def restore_within(
     gone = [one for one in known if not one.live and (by is None or one.reason in BY_DECAY)]
     forget_ended(context, db, tenant, statements.ask(db, tenant, [one.hash for one in gone])(), now)
     refused = _refused(context, db, tenant, gone, now)
-    back = [one for one in gone if one.id not in done.union(refused)]
+    back = [one for one in gone if one.id not in done and one.id not in refused]
     pinned = _revive(context, db, tenant, rows, back, now, by)
     # with those of an earlier delivery, which may have ended before it asked for their vectors
     live = rows.among({one.id for one in back if _becomes_live(one)} | {id_ for id_ in done if there[id_].live})
