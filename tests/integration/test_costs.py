@@ -7,13 +7,14 @@ import pytest
 from ebb.contract.recall import Filters, Lookup
 from ebb.contract.retention import ShowHistory
 from memory import Memory, day
+from psycopg.types.json import Jsonb
 from test_planner import rows_read
 
 from workers.admin import search_indexes
 from workers.core.arrays import Key
 from workers.decay import forget_limit
 from workers.memory import history, recall
-from workers.storage import candidates, documents, events, limits, subjects, supersession, visible
+from workers.storage import candidates, documents, events, imports, limits, subjects, supersession, visible
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, connect
 from workers.storage.subjects import Subject
@@ -165,3 +166,27 @@ def test_what_is_still_held_is_counted_once_at_the_end(filled: Memory, monkeypat
     monkeypatch.setattr(forget_limit, "BATCH", FACTS // 4)
     done = forget_limit.let_go(filled.context, "default", None, day(2), float("inf"))
     assert (len(done.ids), counted) == (FACTS + 1, [1])
+
+
+def test_new_entries_of_a_history_are_compared_with_the_known_ones_in_one_reading(filled: Memory) -> None:
+    happened = "insert into events (namespace, fact, at, what) select 1, id, %s, 'used' from facts"
+    filled.rows(happened, day(1))
+    filled.rows("analyze events")  # so that PostgreSQL expects few of each fact
+    (id_,) = filled.rows("select id from facts where text = 'Crate 7'")[0]
+    filled.rows(f"{happened}, generate_series(1, {FACTS}) where id = %s", day(1), id_)
+    entry = {"fact": str(id_), "at": day(2).isoformat(), "what": "pinned"}
+    rows = Jsonb([entry | {"details": {"number": number}} for number in range(PAGE)])
+    given = {"namespace": 1, "rows": rows, "uses": [*events.USES]}
+    assert rows_read(filled, imports.ADD_FURTHER_EVENTS, given) <= 3 * FACTS
+
+
+def test_imported_links_are_looked_up_without_the_others_of_their_facts(filled: Memory) -> None:
+    (id_,) = filled.rows("select id from facts where text = 'Crate 7'")[0]
+    linked = (
+        "insert into links (namespace, source, target, type, created_at) select 1, %s, id, 'CAUSED_BY', %s from facts"
+    )
+    filled.rows(f"{linked} where id <> %s", id_, day(1), id_)
+    filled.rows("analyze links")
+    others = [other for (other,) in filled.rows("select id from facts where text like 'Crate 1_'")]
+    given = {"namespace": 1, "sources": [id_] * len(others), "targets": others}
+    assert rows_read(filled, imports.LINKED, given) == len(others)

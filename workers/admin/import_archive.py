@@ -346,7 +346,7 @@ def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool
 def _links(db: Connection, tenant: int, given: Sequence[ArchivedLink]) -> list[Imported]:
     added = imports.add_links(db, tenant, [one.model_dump(mode="json") for one in given])
     activity.update_worth(db, tenant, {id_ for source, target, _ in added for id_ in (source, target)})
-    there = imports.linked(db, tenant, [one.source for one in given])
+    there = imports.linked(db, tenant, [(one.source, one.target) for one in given])
     lacking = "link: {} and {} cannot be linked, as one of them is not in this namespace. Import both facts first."
     return [
         "linked"
@@ -389,7 +389,7 @@ def _wishes(db: Connection, tenant: int, given: Sequence[ArchivedWish]) -> list[
 
 
 def _events(db: Connection, tenant: int, given: Sequence[ArchivedEvent]) -> list[Imported]:
-    imports.add_further_events(db, tenant, [one.model_dump(mode="json") for one in given])
+    imports.add_further_events(db, tenant, [(one.after, one.model_dump(mode="json")) for one in given])
     return ["remembered"] * len(given)
 
 

@@ -1,6 +1,7 @@
 """Imports: write the rows of an archive."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -48,28 +49,39 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
-# Those that a repeated import finds are not added, nor those of a fact that was here before and has another past. What
-# was used since may have a later event, which continues that of the archive.
-CONTINUED = """
+# A use since then may have moved the event that it continues: that covers some time, up to its instant.
+COVERS = """
     known.what = any(%(uses)s) and {0} between
         known.at - make_interval(secs => coalesce((known.details ->> 'seconds')::float8, 0)) and known.at
 """
+
+# A fact that was here before the import may have another past.
+WITH_EVENT_BEFORE = f"""
+    select fact, after
+    from unnest(%(facts)s::uuid[], %(afters)s::timestamptz[]) as new (fact, after)
+    where exists (
+        select from events as known
+        where known.namespace = %(namespace)s and known.fact = new.fact
+            and (known.at = new.after or {COVERS.format("new.after")})
+    )
+"""
+
+# A repeated import finds them. `not in`, as a join would read the whole history of a fact for each of its new entries.
 ADD_FURTHER_EVENTS = f"""
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, new.fact, new.at, new.what, new.details
-    from rows from (
-        jsonb_to_recordset(%(rows)s) as (fact uuid, after timestamptz, at timestamptz, what text, details jsonb)
-    ) with ordinality as new
+    from jsonb_populate_recordset(null::events, %(rows)s) with ordinality as new
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
-    where random() >= 0 and exists (
-        select from events as known
-        where known.namespace = %(namespace)s and known.fact = new.fact
-            and (known.at = new.after or {CONTINUED.format("new.after")})
-    ) and not exists (
+    where random() >= 0 and (new.fact, new.at, new.what, new.details) not in (
+        select fact, at, what, details from events
+        where namespace = %(namespace)s and fact = any(array(
+            select fact from jsonb_populate_recordset(null::events, %(rows)s)
+        ))
+    ) and case when new.what = any(%(uses)s) then not exists (
         select from events as known
         where known.namespace = %(namespace)s and known.fact = new.fact and known.what = new.what
-            and ((known.at, known.details) = (new.at, new.details) or {CONTINUED.format("new.at")})
-    )
+            and {COVERS.format("new.at")}
+    ) else true end
     order by ordinality
 """
 
@@ -94,7 +106,12 @@ ADD_LINKS = """
     returning source, target, type
 """
 
-LINKED = "select source, target, type from links where namespace = %(namespace)s and source = any(%(sources)s)"
+LINKED = """
+    select source, target, type
+    from unnest(%(sources)s::uuid[], %(targets)s::uuid[]) as new (source, target)
+    join links using (source, target)
+    where namespace = %(namespace)s
+"""
 
 BETWEEN_FACTS = """
     join facts as one on one.namespace = %(namespace)s and one.id = new.fact
@@ -191,9 +208,14 @@ def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str,
     db.execute(statement, {"namespace": namespace, "rows": Jsonb(list(rows))})
 
 
-def add_further_events(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) -> None:
-    """Write events of facts whose event before is there, unless they are there too."""
-    db.execute(ADD_FURTHER_EVENTS, {"namespace": namespace, "rows": Jsonb(list(rows)), "uses": [*USES]})
+def add_further_events(db: Connection, namespace: int, given: Sequence[tuple[datetime, dict[str, Any]]]) -> None:
+    """Write events of facts that have an event of the instant that each is given with, unless they are there."""
+    places = [(UUID(row["fact"]), after) for after, row in given]
+    facts, afters = zip(*dict.fromkeys(places), strict=True)
+    asked = {"namespace": namespace, "uses": [*USES]}
+    known = {*db.execute(WITH_EVENT_BEFORE, asked | {"facts": [*facts], "afters": [*afters]}).fetchall()}
+    rows = [row for place, (_, row) in zip(places, given, strict=True) if place in known]
+    db.execute(ADD_FURTHER_EVENTS, asked | {"rows": Jsonb(rows)})
 
 
 def lock_facts(db: Connection, namespace: int, ids: Iterable[UUID]) -> None:
@@ -206,9 +228,10 @@ def add_links(db: Connection, namespace: int, rows: Sequence[dict[str, Any]]) ->
     return set(db.execute(ADD_LINKS, {"namespace": namespace, "rows": Jsonb(list(rows))}).fetchall())
 
 
-def linked(db: Connection, namespace: int, sources: Sequence[UUID]) -> set[tuple[UUID, UUID, str]]:
-    """Return the links from these facts."""
-    return set(db.execute(LINKED, {"namespace": namespace, "sources": list(sources)}).fetchall())
+def linked(db: Connection, namespace: int, pairs: Sequence[tuple[UUID, UUID]]) -> set[tuple[UUID, UUID, str]]:
+    """Return the links between these pairs of facts."""
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    return set(db.execute(LINKED, {"namespace": namespace, "sources": sources, "targets": targets}).fetchall())
 
 
 def take_salt(db: Connection, namespace: int, salt: UUID) -> bool:
