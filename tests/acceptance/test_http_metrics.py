@@ -31,8 +31,8 @@ ASKED = [(panel["title"], target) for panel in PANELS for target in panel["targe
 def alone(
     module_database: str, redis_server: servers.Redis, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LiveSystem]:
-    """Return a system with a replica, which is the primary itself and therefore not read."""
-    settings = {"EBB_READ_DATABASE_URL": module_database}
+    """Return a system with a replica that does not answer."""
+    settings = {"EBB_READ_DATABASE_URL": f"postgresql://127.0.0.1:{servers.free_port()}/ebb"}
     system = LiveSystem(module_database, redis_server.url(), tmp_path_factory.mktemp("alone"), settings)
     try:
         system.start("all")

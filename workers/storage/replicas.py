@@ -131,7 +131,7 @@ class Replica:
         self.behind = max(primary.position - own.position, 0) if primary else 0
         since = own.last_commit or own.started_at
         self.seconds = (primary.at - since).total_seconds() if primary and self.behind else 0.0
-        self.is_primary = primary is not None and own.started_at == primary.started_at
+        self.is_primary = not self.is_another and primary is not None and own.started_at == primary.started_at
         if self.is_another:
             self.fault = ANOTHER
         elif self.is_primary:
