@@ -86,14 +86,20 @@ def import_(
         memory, source = stack.enter_context(client(home, namespace)), stack.enter_context(_open(file))
         facts = stack.enter_context(foreign.lines(source, product, datetime.now(UTC))) if product else source
         show, total = stack.enter_context(output.bar("lines")), archive_import.size_of(facts)
-        done = archive_import.import_file(
-            memory,
-            facts,
-            None if product else _checkpoint(file, home, how | {"namespace": memory.namespace}),
-            lambda bad: _report(bad, errors, archive_import.ERRORS_KEPT),
-            lambda now: show(now.lines, now.offset, total),
-            **how,
-        )
+        try:
+            done = archive_import.import_file(
+                memory,
+                facts,
+                None if product else _checkpoint(file, home, how | {"namespace": memory.namespace}),
+                lambda bad: _report(bad, errors, archive_import.ERRORS_KEPT),
+                lambda now: show(now.lines, now.offset, total),
+                **how,
+            )
+        except KeyboardInterrupt:
+            output.console(stderr=True).print(
+                "Interrupted. What is stored stays; for the rest, run the same command again."
+            )
+            raise
     counts = {name: count for name, count in asdict(done).items() if name not in PLACES}
     _print(counts, errors, as_json=as_json)
 

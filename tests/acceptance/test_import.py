@@ -5,6 +5,7 @@ import fcntl
 import gzip
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -143,16 +144,19 @@ def test_a_gzipped_file_is_refused_with_how_to_unpack_it(live: LiveSystem, tmp_p
     assert not done.stdout
 
 
-def test_a_killed_import_continues_and_doubles_nothing(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
+def test_a_killed_or_interrupted_import_continues_and_doubles_nothing(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
     count = 4_000
     file = written(tmp_path / "many.jsonl", lines(count))
     checkpoints = live.folder / "home" / "imports"
     command = ["api.cli", "import", file, "--namespace", namespace]
-    for _ in range(2):
+    for end in (signal.SIGKILL, signal.SIGINT):
         before = progress(checkpoints)
         with (tmp_path / "log").open("wb") as log, prepared.start(command, live.environment(), log) as killed:
             eventually(lambda before=before: progress(checkpoints) > before, "a window is stored")  # type: ignore[misc]
-            killed.kill()
+            killed.send_signal(end)
+    assert "run the same command again" in (tmp_path / "log").read_text(encoding="utf-8")
     reached = progress(checkpoints)
     assert 0 < reached < count
     code, counts = imported(live, file, "--namespace", namespace)
