@@ -18,7 +18,7 @@ BESIDE = {"links": "link", "contradictions": "contradiction", "likenesses": "lik
 """Kinds of records for the rows of other tables that are packed with a fact."""
 
 MOST_CHARACTERS = 524_288
-"""Characters of a fact's history in its own line, which an import reads up to a length; the rest are records."""
+"""Maximum length of the history in the line of a fact, as imports refuse long lines; the rest follows in records."""
 
 BEYOND = ("salience_given", "state")
 """Columns of a fact that only an export has."""

@@ -107,7 +107,7 @@ def _first(rows: Sequence[TextInSession]) -> Sequence[TextInSession]:
 
 
 def grown_tenfold(context: Context, namespace: str | None = None) -> list[str]:
-    """Return the namespaces that have grown tenfold since their saliences were estimated; or only one, if it has."""
+    """Return the namespaces that have grown tenfold since their saliences were estimated; given one, at most that."""
     with transaction(context.database_url) as db:
         return words.grown_tenfold(db, namespace)
 

@@ -49,7 +49,7 @@ ADD_EVENTS = """
     from jsonb_populate_recordset(null::events, %(rows)s)
 """
 
-# A use since then may have moved the event that it continues: that covers some time, up to its instant.
+# Repeated uses are one event, which spans some seconds and ends at its instant; later uses move that instant.
 COVERS = """
     known.what = any(%(uses)s) and {0} between
         known.at - make_interval(secs => coalesce((known.details ->> 'seconds')::float8, 0)) and known.at
@@ -209,7 +209,10 @@ def add(db: Connection, statement: str, namespace: int, rows: Sequence[dict[str,
 
 
 def add_further_events(db: Connection, namespace: int, given: Sequence[tuple[datetime, dict[str, Any]]]) -> None:
-    """Write events of facts that have an event of the instant that each is given with, unless they are there."""
+    """Write events, each given with the instant of an earlier one.
+
+    Those are left out whose fact lacks that earlier event, and those that are there already.
+    """
     places = [(UUID(row["fact"]), after) for after, row in given]
     facts, afters = zip(*dict.fromkeys(places), strict=True)
     asked = {"namespace": namespace, "uses": [*USES]}

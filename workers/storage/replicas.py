@@ -60,7 +60,7 @@ ASTRAY = (
     "does not follow EBB_DATABASE_URL but an earlier primary, as may be after a failover: it is not read from until it "
     "follows that one, by pg_rewind or a new pg_basebackup"
 )
-ITSELF = "is the server of EBB_DATABASE_URL, and read from when it follows another"
+ITSELF = "is the server of EBB_DATABASE_URL: it is not read as a replica while it is the primary"
 A_PRIMARY = "replays nothing, so it is a primary: it is not read from unless it follows EBB_DATABASE_URL again"
 SECOND_PRIMARY = (
     "accepts writes, and the server of EBB_DATABASE_URL too: what is written may go to either, so end the one that was "

@@ -233,7 +233,7 @@ def counts(db: Connection, namespace: int) -> tuple[int, float | None]:
 def grown_tenfold(db: Connection, name: str | None = None) -> list[str]:
     """Return the namespaces that have grown at least tenfold since the salience of their facts was estimated.
 
-    Those with the fewest facts are first. With a name, only this one is looked at.
+    Those with the fewest facts are first. With a name, the list has at most this one.
     """
     return [grown for (grown,) in db.execute(GROWN_TENFOLD, {"name": name})]
 

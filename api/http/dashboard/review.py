@@ -78,7 +78,7 @@ OWN_FORM = [*FORM, Depends(check_token)]
 
 
 def _last(memory: Session, id_: str, *what: str) -> dict[str, Any]:
-    """Return the details of the last such event of a fact, none if there is none."""
+    """Return the details of the last event of a fact of one of these kinds; {} without such an event."""
     events = memory.history(id_, links=False)["events"]
     return next((event["details"] for event in reversed(events) if event["what"] in what), {})
 
