@@ -102,7 +102,9 @@ def serving(server: StandIn) -> Iterator[StandIn]:
     with server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        yield server
-        server.over.set()
-        server.shutdown()
-        thread.join()
+        try:
+            yield server
+        finally:
+            server.over.set()
+            server.shutdown()
+            thread.join()
