@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import jwt
+from ebb.contract.faults import show
 from ebb.contract.values import LAST_INSTANT
 
 from api.http.problems import RefusedError
@@ -176,7 +177,7 @@ class Tokens:
         try:
             claims = self._claims(token)
         except jwt.PyJWTError as error:
-            raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {error}.") from None
+            raise RefusedError(HTTPStatus.UNAUTHORIZED, f"This token is not valid: {show(str(error))[1:-1]}.") from None
         name = claims.get(self._settings.oauth_namespace_claim)
         try:
             namespace, ends = _own_name(str(name or "")), min(int(claims["exp"]), LAST_INSTANT.timestamp())

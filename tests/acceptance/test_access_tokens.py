@@ -256,6 +256,12 @@ def unsigned(token: str) -> str:
     return f"{header}.{token.split('.')[1]}."
 
 
+def with_half_a_character(server: AuthorizationServer, audience: str) -> str:
+    """Return a token whose header names an extension that no answer can quote as it is."""
+    header = coded(json.dumps({"alg": "ES256", "kid": server.key_id, "crit": ["\ud800"]}).encode())
+    return f"{header}.{server.token(audience).partition('.')[2]}"
+
+
 def by_public_key(server: AuthorizationServer, audience: str) -> str:
     """Return a token whose secret is the issuer's public key, as a verifier takes it that trusts the header."""
     public = server.private.public_key()
@@ -280,6 +286,7 @@ WRONG: dict[str, Callable[[AuthorizationServer, str], str]] = {
     "signed by the public key": by_public_key,
     "unsigned": lambda server, audience: unsigned(server.token(audience)),
     "cut off": lambda server, audience: server.token(audience)[:-8],
+    "with half a character": with_half_a_character,
     "no JWT": lambda _, __: "eyJ.x.y",
 }
 
