@@ -85,7 +85,8 @@ def list_(namespace: NamespaceName = None, home: output.HomeFolder = None, as_js
     for row in rows:
         since = f"revoked {row['revoked_at'][:10]}" if row["revoked_at"] else f"since {row['created_at'][:10]}"
         until = f"until {row['expires_at'][:16]}Z" if row["expires_at"] and not row["revoked_at"] else ""
-        output.console().print(row["id"], row["label"] or "-", ",".join(row["scopes"]), since, until, markup=False)
+        label = " ".join((row["label"] or "-").split())
+        output.console().print(row["id"], label, ",".join(row["scopes"]), since, until, markup=False)
 
 
 @commands.command()

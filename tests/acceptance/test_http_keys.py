@@ -408,6 +408,12 @@ def test_a_label_is_as_long_at_the_command_line_as_in_the_dashboard(live: LiveSy
     assert [one["label"] for one in live.ebb_json("keys", "list", "--namespace", namespace)["keys"]] == [label]
 
 
+def test_a_label_of_several_lines_is_listed_on_one(live: LiveSystem, namespace: str) -> None:
+    live.ebb_json("keys", "create", "--namespace", namespace, "--label", "mine\nanother read")
+    (line,) = live.ebb("keys", "list", "--namespace", namespace).stdout.splitlines()
+    assert "mine another read" in line
+
+
 def test_the_list_of_keys_says_to_the_minute_when_one_expires(live: LiveSystem, namespace: str) -> None:
     live.ebb("keys", "create", "--namespace", namespace, "--expires", "2099-05-01T12:30:00+02:00")
     assert live.ebb("keys", "list", "--namespace", namespace).stdout.endswith(" until 2099-05-01T10:30Z\n")
