@@ -416,8 +416,7 @@ class Settings(BaseModel):
     @model_validator(mode="after")
     def _tokens_can_be_verified(self) -> Self:
         for url in self.oauth_issuer_urls:
-            parts = urlsplit(url if _is_web_address(url) else "")
-            if parts.scheme != "https" and parts.hostname not in {"127.0.0.1", "::1", "localhost"}:
+            if not is_safe_address(url):
                 raise ValueError(f"EBB_OAUTH_ISSUERS: {url!r} is no address of https; its keys could be forged")
         if self.oauth_issuers and not self.oauth_audience:
             raise ValueError("EBB_OAUTH_ISSUERS needs EBB_OAUTH_AUDIENCE, such as https://memory.example.org/mcp")
@@ -598,6 +597,12 @@ def _is_web_address(given: str) -> bool:
     except ValueError:
         return False
     return has_host and re.match(WEB_ADDRESS, given) is not None
+
+
+def is_safe_address(given: str) -> bool:
+    """Return whether what is read at an address cannot be forged on its way: by https, or from this machine."""
+    parts = urlsplit(given if _is_web_address(given) else "")
+    return parts.scheme == "https" or parts.hostname in {"127.0.0.1", "::1", "localhost"}
 
 
 def _explain(error: ValidationError) -> str:

@@ -18,7 +18,7 @@ from ebb.contract.values import LAST_INSTANT
 from api.http.problems import RefusedError
 from workers.coordination.key_ring import Scope
 from workers.errors import InvalidInputError, SettingsError, UnavailableError
-from workers.settings import Settings
+from workers.settings import Settings, is_safe_address
 from workers.threads import within
 from workers.validation import BRANCH, namespace_name
 
@@ -99,7 +99,10 @@ class Issuer:
     def _fetch(self) -> dict[str, jwt.PyJWK]:
         with httpx.Client(timeout=FETCH_SECONDS) as client:
             read = partial(_read, client, until=time.monotonic() + ALL_SECONDS)
-            found = read(next(_documents(read, self.url))["jwks_uri"]).raise_for_status().json()
+            place = next(_documents(read, self.url))["jwks_uri"]
+            if not is_safe_address(place):
+                raise ValueError(f"jwks_uri: {show(place)} is no address of https; its keys could be forged")
+            found = read(place).raise_for_status().json()
         return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if isinstance(key.key_id, str)}
 
 

@@ -364,6 +364,14 @@ def test_a_valid_token_is_not_called_invalid_after_its_keys_could_not_be_fetched
                 tokens.verify(token)
 
 
+def test_keys_are_fetched_by_https_alone_as_the_metadata_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with authorization_server(USER) as issuer:
+        wrong = issuer.metadata() | {"jwks_uri": "http://login.example.org/jwks"}
+        monkeypatch.setattr(issuer, "metadata", lambda: wrong)
+        with pytest.raises(UnavailableError, match="is no address of https; its keys could be forged"):
+            tokens_of(issuer).verify(issuer.token(AUDIENCE))
+
+
 @contextmanager
 def hanging(issuer: AuthorizationServer, tokens: Tokens, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Let a token with an unknown key fetch keys from a server that hangs."""
