@@ -115,6 +115,8 @@ def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
         RefusedError: the key does not open all of the namespaces, or may not touch.
     """
     names = given.get("namespaces") or []
+    if isinstance(names, str):  # within a batch
+        names = [name for name in names.split(",") if name.strip()]
     if not isinstance(names, list) or any(name != memory.namespace for name in names):
         memory.caller.check("system")
     return given | {"touch": touches(memory, given.get("touch"))}

@@ -552,9 +552,9 @@ def test_a_question_to_several_namespaces_needs_a_key_that_opens_each(
     live: LiveSystem, served: httpx2.Client, owner: Owner, stranger: dict[str, str], form: str
 ) -> None:
     every = make_key(live, f"every-{uuid4()}", "read", "write", "admin", "system")
-    own = served.post("/memory/facts", json={"text": "A zebra crossing."}, headers=stranger).json()
+    crossing = served.post("/memory/facts", json={"text": "A zebra crossing."}, headers=stranger).json()
     name = live.rows(
-        "select name from namespaces join facts on namespace = namespaces.id where facts.id = %s", [own["id"]]
+        "select name from namespaces join facts on namespace = namespaces.id where facts.id = %s", [crossing["id"]]
     )
     both = [owner.namespace, name[0][0]]
     asked = {"query": "Where is the zebra?", "namespaces": both if form == "list" else ",".join(both)}
@@ -571,7 +571,10 @@ def test_a_question_to_several_namespaces_needs_a_key_that_opens_each(
     missing = served.post("/memory/recall", json=asked | {"namespaces": [*both, "nobody"]}, headers=every)
     assert missing.status_code == 404
     assert "nobody" in missing.text
-    mine = served.post("/memory/recall", json=asked | {"namespaces": [both[1]]}, headers=stranger).json()
+    own = asked | {"namespaces": both[1:] if form == "list" else both[1]}
+    mine = served.post("/memory/recall", json=own, headers=stranger).json()
+    (among_many,) = served.post("/memory/recall/batch", json={"queries": [own]}, headers=stranger).json()["answers"]
+    assert {one["namespace"] for one in mine["results"]} == {one["namespace"] for one in among_many["results"]}
     assert {one["namespace"] for one in mine["results"]} == {both[1]}
 
 
