@@ -43,6 +43,9 @@ PAUSE_SECONDS = 10.0
 FRESH_SECONDS = 3_600.0
 """Age from which keys are fetched again, since an issuer may have withdrawn one."""
 
+AGAIN_SECONDS = 60.0
+"""Time after which keys are fetched again that could not be fetched."""
+
 FAULTS = (
     httpx.HTTPError, httpx.InvalidURL, jwt.PyJWKSetError, TimeoutError,
     AttributeError, KeyError, RecursionError, StopIteration, TypeError, ValueError,
@@ -88,7 +91,7 @@ class Issuer:
 
     def _is_due(self, id_: str) -> bool:
         age = time.monotonic() - self.fetched_at
-        return age > FRESH_SECONDS or (id_ not in self.keys and age > PAUSE_SECONDS)
+        return age > (AGAIN_SECONDS if self.fault else FRESH_SECONDS) or (id_ not in self.keys and age > PAUSE_SECONDS)
 
     def _known(self, id_: str) -> jwt.PyJWK | None:
         if id_ not in self.keys and (self.fault or self._is_due(id_)):

@@ -28,6 +28,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAuthToken
 from pydantic import AnyUrl
 
+from api.http.problems import RefusedError
 from api.http.tokens import Tokens
 from api.up import servers
 from workers.errors import SettingsError, UnavailableError
@@ -419,6 +420,20 @@ def test_tokens_with_unknown_keys_are_refused_while_the_server_hangs_and_after_i
         monkeypatch.setattr("api.http.tokens.WAIT_SECONDS", None)
         with hanging(issuer, tokens, monkeypatch):
             unavailable(tokens, issuer.token(AUDIENCE))
+
+
+def test_a_withdrawn_key_opens_nothing_soon_after_the_issuer_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    with authorization_server(USER) as issuer:
+        tokens, token = tokens_of(issuer), issuer.token(AUDIENCE)
+        tokens.verify(token)
+        with monkeypatch.context() as away:
+            away.setattr("api.http.tokens.FRESH_SECONDS", 0.0)
+            away.setattr(issuer, "jwks", dict)
+            tokens.verify(token)
+        issuer.rotate()
+        monkeypatch.setattr("api.http.tokens.AGAIN_SECONDS", 0.0)
+        with pytest.raises(RefusedError, match="publishes no key with this id"):
+            tokens.verify(token)
 
 
 def test_fetching_keys_ends_however_slowly_they_arrive(monkeypatch: pytest.MonkeyPatch) -> None:
