@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page
 pytestmark = [pytest.mark.acceptance, pytest.mark.slow]
 
 ALL = ("read", "write", "admin", "system")
+OF_ADMIN = ("--scope", "read", "--scope", "admin")
 
 
 def signed_in(tab: Page, key: str) -> None:
@@ -156,6 +157,19 @@ def test_no_key_outlasts_its_maker(url: str, live: LiveSystem, namespace: str) -
             change = f"/dashboard/keys/{made['id']}/expire"
             assert client.post(change, data=form | {"expires": expires}).status_code == answer, expires
     assert listed(live, namespace, "Brief")["expires_at"] < made_in(20)
+
+
+def test_who_gives_an_end_to_the_own_key_is_told_that_no_later_one_is_possible(
+    url: str, live: LiveSystem, namespace: str
+) -> None:
+    own, other = (live.ebb_json("keys", "create", "--namespace", namespace, *OF_ADMIN) for _ in range(2))
+    with httpx2.Client(base_url=url, timeout=None, follow_redirects=True) as client:
+        client.post("/dashboard/sign-in", data={"key": own["key"]})
+        assert client.get("/dashboard/keys").text.count("Once it has an end, you can give no key a later one") == 1
+        form = form_of(client) | {"expires": "30"}
+        for key, said in ((other, "until the key expires"), (own, "you can give it an earlier end only")):
+            page = client.post(f"/dashboard/keys/{key['id']}/expire", data=form).text
+            assert said in page.partition("Changed")[2], said
 
 
 def made_in(days: int) -> str:

@@ -109,7 +109,8 @@ def change(
     done = memory.call("memory.change_key", {"namespace": memory.namespace, "id": str(id)} | ends, SECONDS)
     if done.get("unpublished"):
         raise UnavailableError(done["unpublished"])
-    return back("/dashboard/keys", f"{action}-key", str(id))
+    own = "own-" if ends.get("ends") and str(id) == memory.caller.key else ""
+    return back("/dashboard/keys", f"{action}-{own}key", str(id))
 
 
 def _check_scopes(memory: Session, scopes: tuple[str, ...]) -> None:

@@ -167,6 +167,7 @@ DONE = {
     "let-go": ("Forgotten.", "restore"),
     "not-held": ("Nothing changed: the forget limit does not hold this fact any more.", ""),
     "expire-key": ("Changed; until the key expires this can be changed again.", ""),
+    "expire-own-key": ("Changed. This is your own key: from now on you can give it an earlier end only.", ""),
     "revoke-key": ("Revoked. A revoked key stays revoked; create another one instead.", ""),
 }
 """The message after each action, and the action that undoes it."""
