@@ -48,7 +48,7 @@ AGAIN_SECONDS = 60.0
 
 FAULTS = (
     httpx.HTTPError, httpx.InvalidURL, jwt.PyJWKSetError, TimeoutError,
-    AttributeError, KeyError, RecursionError, StopIteration, TypeError, ValueError,
+    AttributeError, KeyError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 """Failures of a fetch: no answer, or one that is no metadata or no keys."""
 
@@ -102,7 +102,10 @@ class Issuer:
     def _fetch(self) -> dict[str, jwt.PyJWK]:
         with httpx.Client(timeout=FETCH_SECONDS) as client:
             read = partial(_read, client, until=time.monotonic() + ALL_SECONDS)
-            place = next(_documents(read, self.url))["jwks_uri"]
+            metadata = next(_documents(read, self.url), None)
+            if metadata is None:
+                raise ValueError("it publishes no metadata in which it is the issuer")
+            place = metadata["jwks_uri"]
             if not is_safe_address(place):
                 raise ValueError(f"jwks_uri: {show(place)} is no address of https; its keys could be forged")
             found = read(place).raise_for_status().json()

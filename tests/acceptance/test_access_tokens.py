@@ -365,6 +365,16 @@ def test_a_valid_token_is_not_called_invalid_after_its_keys_could_not_be_fetched
                 tokens.verify(token)
 
 
+@pytest.mark.parametrize("metadata", [b"<html>", {"issuer": "https://elsewhere.example.org"}], ids=repr)
+def test_metadata_of_no_issuer_or_another_one_is_named_as_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, metadata: Any
+) -> None:
+    with authorization_server(USER) as issuer:
+        monkeypatch.setattr(issuer, "metadata", lambda: metadata)
+        with pytest.raises(UnavailableError, match="publishes no metadata in which it is the issuer; try again later"):
+            tokens_of(issuer).verify(issuer.token(AUDIENCE))
+
+
 def test_keys_are_fetched_by_https_alone_as_the_metadata_is(monkeypatch: pytest.MonkeyPatch) -> None:
     with authorization_server(USER) as issuer:
         wrong = issuer.metadata() | {"jwks_uri": "http://login.example.org/jwks"}
