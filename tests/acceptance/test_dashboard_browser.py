@@ -99,6 +99,13 @@ def test_a_namespace_is_chosen_and_kept(browser: Browser, url: str, live: LiveSy
         assert tab.locator(".who").inner_text().endswith(name)
 
 
+@pytest.mark.parametrize("name", ["", "not a name", "x" * 200])
+def test_a_cookie_with_no_name_of_a_namespace_shuts_nobody_out(client: httpx2.Client, name: str) -> None:
+    """Servers at other ports of a host set cookies for this one, too."""
+    page = client.get("/dashboard/namespaces", headers={"cookie": f"ebb_namespace={name}"})
+    assert page.status_code == 200
+
+
 def test_an_empty_namespace_says_what_to_do_next(browser: "Browser", url: str) -> None:
     with looking(browser, url, width=NARROW, headers={"X-Ebb-Namespace": f"empty-{uuid4()}"}) as tab:
         for path in ("/", "/dashboard/facts"):

@@ -43,7 +43,8 @@ def visitor(
     given = bearer.credentials if bearer else api_key
     signed_in = _signed_in(request) if given is None else None
     if given is None and signed_in is None and namespace is None:
-        namespace = request.cookies.get(NAMESPACE)
+        chosen = request.cookies.get(NAMESPACE, "")
+        namespace = chosen if NAME.fullmatch(chosen) else None  # any server at this host may have set the cookie
     who = identify(request, given, namespace, signed_in=signed_in)
     who.check("read")
     return who
