@@ -27,7 +27,7 @@ from workers.storage import vectors
 from workers.storage.connection import close_pools
 
 
-def _no_words(*_: Any) -> Callable[[], TextArm]:
+def _no_words(*_: Any, **__: Any) -> Callable[[], TextArm]:
     return TextArm
 
 

@@ -110,6 +110,18 @@ def test_with_a_tag_that_few_facts_have_common_words_find_them_too(memory: Memor
     assert memory.ids("Where do penguins live?", tag="home") == [tagged]
 
 
+@pytest.mark.parametrize("filtered", [{"source": "diary"}, {"session": "s"}, {"as_of": day(1)}], ids=" ".join)
+def test_where_words_alone_decide_common_ones_find_the_few_facts_that_pass_a_filter(
+    memory: Memory, filtered: dict[str, Any]
+) -> None:
+    wanted = memory.add("We live in Rome.", source="diary", session="s")
+    memory.store(*(f"Penguin {number} swims." for number in range(30)), at=2)
+    memory.store(*(f"Neighbour {number} lives in house {number}." for number in range(500)), at=2)
+    search_indexes.count_lexemes(memory.context, "default", day(2))
+    found = memory.having(embedder="hashing").ask("Where do penguins live?", at=3, min_relevance=0, **filtered)
+    assert (found.by_meaning, [one.id for one in found.results]) == (False, [wanted])
+
+
 @pytest.mark.parametrize("tag", ["two words", "it's", "back\\slash", "a & b | !c", "naïve ☕"])
 def test_a_tag_is_found_whatever_characters_it_has(memory: Memory, tag: str) -> None:
     id_ = memory.add("Tea at four.", tags=[tag])

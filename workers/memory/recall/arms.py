@@ -100,9 +100,20 @@ def search_text(db: Connection, namespace: Namespace, query: str, scope: Scope) 
 
 
 def send_text(
-    db: Connection, namespace: Namespace, query: str, of_query: Sequence[Term], scope: Scope, limit: int = 0
+    db: Connection,
+    namespace: Namespace,
+    query: str,
+    of_query: Sequence[Term],
+    scope: Scope,
+    limit: int = 0,
+    *,
+    alone: bool = False,
 ) -> Callable[[], TextArm]:
-    """Send the search of `search_text`; return a function that reads and scores its results."""
+    """Send the search of `search_text`; return a function that reads and scores its results.
+
+    If words are searched `alone`, without vectors, and few facts of the scope have one of the rarest words, the common
+    ones find facts too.
+    """
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
         return TextArm
@@ -112,8 +123,7 @@ def send_text(
 
     def read() -> TextArm:
         found, all_chosen = matches(), len(chosen) == len(terms)
-        # With a tag vectors are not searched, and few of the facts that have it may contain the rarest words.
-        if scope.filters.tag and not all_chosen and len(found.ids) < ENOUGH_MATCHES:
+        if alone and not all_chosen and len(found.ids) < ENOUGH_MATCHES:
             every = candidates.matches(db, namespace, lexemes, lexemes, scope, MOST_MATCHES)()
             found, all_chosen = (every, True) if len(every.ids) < MOST_MATCHES else (found, False)
         return _scored(db, namespace, query, terms, found, size, all_chosen=all_chosen, among=scope.selects)

@@ -256,7 +256,9 @@ def _search(every: Sequence[tuple[Asked, Sequence[Term]]]) -> list[Found]:
     with second_reader(first.context.read_url) if large else nullcontext(first.db) as other:
         near = [_send_near(other, asked) for asked, _ in every]
         text = [
-            arms.send_text(one.db, one.tenant, one.question.text, terms, one.scope, one.question.limit)
+            arms.send_text(
+                one.db, one.tenant, one.question.text, terms, one.scope, one.question.limit, alone=one.query is None
+            )
             for one, terms in every
         ]
         by_words = [read() for read in text]
