@@ -36,6 +36,8 @@ ACROSS_TENANTS = {
     "vectors.MARK_ALL_PENDING": "a change of embedder invalidates the vectors of all tenants",
     "vectors.CLEAR": "the same",
     "vectors.CLEAR_DEEP": "the same",
+    "deep.LOCK_ALL": "a change of the language applies to the words of all tenants",
+    "deep.STEMMED": "reads its parameters and no table",
     "deep.UNPACKED": "reads its parameters and no table",
     "__init__.END_OF_PART": "a migration changes facts of all tenants; rows have the namespace",
     "due.FACTS_DUE": "changed settings of namespaces in one statement; an operator's decay rules apply to all tenants",

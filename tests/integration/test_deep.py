@@ -10,10 +10,10 @@ import psycopg
 import pytest
 from ebb.contract.recall import Lookup
 from ebb.contract.reports import ShowTimeline
-from memory import LOCK_WAITS, Memory, day, wait_for
+from memory import LOCK_WAITS, ON_CITUS, Memory, day, wait_for
 
 from api.cli.output import json_line
-from workers.admin import branches, export, purge
+from workers.admin import branches, export, purge, search_indexes
 from workers.admin import stats as counting
 from workers.coordination import signals
 from workers.memory import embed, history, recall, restore
@@ -50,6 +50,42 @@ def test_every_column_is_packed_or_follows_from_others(memory: Memory) -> None:
     again = {"namespace", "fact", "segment", "base", "fidelity", "ends_at", "held", "retired", "due_at", "worth"}
     state = {name for (name,) in memory.rows(columns, "activity")}
     assert state - set(packing.USUAL_STATE) == again | {"halvings", "compared", "asked"}
+
+
+@pytest.mark.skipif(ON_CITUS, reason="Citus cannot rebuild the words of facts")
+def test_the_words_of_deep_memory_are_stemmed_again_after_a_change_of_the_language(memory: Memory) -> None:
+    # Always the same ids, as a Bloom filter takes other words for present with other ids.
+    turn = memory.add("Wir haben zwei Häuser im Wald.", decay_class="session", id=str(UUID(int=1)))
+    extracted = {"extracted": {"turn": str(turn)}}
+    drawn = memory.add("Beide haben rote Dächer.", decay_class="session", metadata=extracted, id=str(UUID(int=2)))
+    memory.link(drawn, turn, "PART_OF", at=0)
+    memory.decay(2)
+    assert memory.demote(at=3.5) == 2
+    marked = memory.rows("select id, words::text from deep order by id")
+    embed.reset(memory.context)  # so that facts in deep memory are found by their words alone
+    search_indexes.reindex(memory.context, day(4))
+    assert memory.rows("select id, words::text from deep order by id") == marked
+    german = memory.having(language="german")
+    assert german.ids("Dach", at=4, deep=True) == []
+    search_indexes.reindex(german.context, day(4))
+    assert german.ids("Dach", at=4, deep=True) == [drawn]
+
+
+@pytest.mark.skipif(ON_CITUS, reason="Citus cannot rebuild the words of facts")
+def test_a_change_of_the_language_that_deadlocks_with_a_fact_that_sinks_is_done_again(memory: Memory) -> None:
+    id_ = memory.add("Beide haben rote Dächer.", decay_class="session")
+    memory.decay(2)
+    german = memory.having(language="german")
+    with ThreadPoolExecutor(1) as pool:
+        with connect(memory.context.database_url) as db:
+            db.execute("set local deadlock_timeout = '1h'")  # so that the other transaction is ended
+            db.execute("select from facts for update")
+            rebuilt = pool.submit(search_indexes.reindex, german.context, day(4))
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            assert deep.demote(db, [1], [id_]) == 1
+        assert rebuilt.result() == 0
+    embed.reset(memory.context)  # as above
+    assert german.ids("Dach", at=4, deep=True) == [id_]
 
 
 def test_facts_forgotten_on_request_are_never_demoted(memory: Memory, sunk: UUID) -> None:

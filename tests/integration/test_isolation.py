@@ -56,6 +56,7 @@ WITHOUT_JOIN = {
 """Statements on several tenants whose tables are not joined by namespace, each with the reason."""
 
 WITHOUT_PLAN = {
+    "deep.LOCK_ALL",
     "deep.UNPACKED",
     "exports.OTHER",
     "facts.OWN_BYTES",

@@ -24,14 +24,17 @@ FINGERPRINT = 32767
 MOST_WORDS = 8
 """Number of a query's stems that are searched for, the rarest ones."""
 
-AGED_AT_ONCE = 1_000
+AT_ONCE = 1_000
+"""Facts that are unpacked at once."""
 
 # Only stems, as queries are stemmed too.
+WORDS = f"""case when {WITHOUT_WORDS} then '{{}}'
+            else tsvector_to_array(stems(concat_ws(' ', text, category, entity, key, value))) end as words"""
+
 READ = f"""
     select facts.namespace, facts.id, row_to_json(facts) as fact,
         row_to_json(activity) as state,
-        case when {WITHOUT_WORDS} then '{{}}'
-            else tsvector_to_array(stems(concat_ws(' ', text, category, entity, key, value))) end as words,
+        {WORDS},
         (
             select json_agg(json_build_object('at', at, 'what', what, 'details', details) order by events.id)
             from events where events.namespace = facts.namespace and events.fact = facts.id
@@ -147,6 +150,16 @@ UNPACKED = """
     vectors as (select * from vectors where false)
 """
 
+LOCK_ALL = "lock table deep in exclusive mode"
+
+STEMMED = f"{UNPACKED} select id::text, {WORDS} from facts"
+
+STEM = """
+    update deep set words = new.words::bit varying
+    from unnest(%(ids)s::uuid[], %(words)s::text[]) as new (id, words)
+    where namespace = %(namespace)s and uuid_hash(deep.id) = uuid_hash(new.id) and deep.id = new.id
+"""
+
 ANY = "select exists (select from deep where namespace = %(namespace)s)"
 
 # One scan of the namespace; returns the best by each of the two measures. Merged facts (4) are left out.
@@ -250,6 +263,28 @@ def demote(db: Connection, namespaces: Sequence[int], ids: Sequence[UUID]) -> in
     words = [packing.marks([*one["words"], *_marks_of_links(one["fact"], one["links"] or [])]) for one in found]
     db.execute(DEMOTE, given | {"words": words, "bodies": [_packed(one) for one in found]})
     return db.execute(LEAVE, given).rowcount
+
+
+def lock(db: Connection) -> None:
+    """Keep facts from entering and leaving deep memory until the commit; searches go on."""
+    db.execute(LOCK_ALL)
+
+
+def stem(db: Connection, namespace: int) -> None:
+    """Compute the words of a namespace's facts again, after a change of the language."""
+    every = ids(db, namespace)
+    for begin in range(0, len(every), AT_ONCE):
+        facts, links = list[packing.Columns](), list[list[packing.Columns]]()
+        for one in fetch_all(db, Deep, BODIES, {"namespace": namespace, "ids": every[begin : begin + AT_ONCE]}):
+            fact, _, beside = packing.unpack(one.body)
+            facts.append(fact | {"id": str(one.id)})
+            links.append(beside.get("links", []))
+        stems: dict[str, list[str]] = dict(
+            db.execute(STEMMED, {"facts": Json(facts), "activity": Jsonb([])}).fetchall()
+        )
+        marked = [[*stems[one["id"]], *_marks_of_links(one, own)] for one, own in zip(facts, links, strict=True)]
+        given = {"namespace": namespace, "ids": [one["id"] for one in facts]}
+        db.execute(STEM, given | {"words": list(map(packing.marks, marked))})
 
 
 def _marks_of_links(fact: packing.Columns, links: Sequence[packing.Columns]) -> list[str]:
@@ -448,9 +483,9 @@ def age(db: Connection, branch: Branch, ids: Sequence[UUID]) -> None:
     """Shift the instants of copied facts that are not packed relative to their creation, as others of a branch are."""
     if not branch.age:
         return
-    for begin in range(0, len(ids), AGED_AT_ONCE):
+    for begin in range(0, len(ids), AT_ONCE):
         bodies = {}
-        for one in fetch_all(db, Deep, BODIES, {"namespace": branch.id, "ids": ids[begin : begin + AGED_AT_ONCE]}):
+        for one in fetch_all(db, Deep, BODIES, {"namespace": branch.id, "ids": ids[begin : begin + AT_ONCE]}):
             if not packing.is_dated(one.body, DATED_EVENTS):
                 continue
             fact, state, beside = packing.unpack(one.body)
