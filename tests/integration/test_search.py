@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
 
 import pytest
 from ebb.contract.recall import Filters
@@ -11,7 +12,8 @@ from workers.admin import search_indexes
 from workers.coordination import signals
 from workers.core.signature import encode
 from workers.memory import embed
-from workers.storage import signatures
+from workers.memory.recall import arms
+from workers.storage import namespaces, signatures
 from workers.storage.candidates import Scope
 from workers.storage.connection import connect
 
@@ -45,6 +47,30 @@ def test_the_vector_index_is_searched_until_a_filter_leaves_enough_facts(small: 
         db.rollback()
     assert set(found) == set(farthest)
     assert list(found.values()) == sorted(found.values())
+
+
+@pytest.mark.parametrize("visible", [False, True])
+def test_all_facts_are_read_where_a_filter_leaves_too_few_of_those_that_an_index_gives(
+    small: Memory, visible: bool
+) -> None:
+    small.store(*({"text": f"Guest number {number} prefers room {number * 7}."} for number in range(600)))
+    query = small.context.embedder.embed(["A desk."])[0]
+    with connect(small.context.database_url) as db:
+        near = signatures.nearest(db, 1, encode(query[None, :])[0], 600)
+    farthest = sorted(near, key=near.__getitem__)[-30:]
+    search_indexes.index_large_namespaces(small.context)
+    with connect(small.context.database_url) as db:
+        db.execute("update facts set source = 'diary' where id = any(%s)", (farthest,))
+        db.execute("set local hnsw.max_scan_tuples = 1; set local hnsw.ef_search = 100")
+        for other in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"):
+            db.execute(f"set local enable_{other} = off")
+        tenant = namespaces.find(db, "default")
+        assert tenant is not None
+        scope = Scope(day(1), Filters(source="diary"))
+        assert len(signatures.nearest(db, 1, encode(query[None, :])[0], 200, scope)) < len(farthest)
+        found = arms.vector_arm(db, tenant, query, scope, visible=visible)()
+        db.rollback()
+    assert {UUID(bytes=id_) for id_ in found} == set(farthest)
 
 
 def test_words_are_counted_by_the_facts_that_hold_them(memory: Memory) -> None:

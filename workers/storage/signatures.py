@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -54,6 +55,15 @@ NEAREST_AMONG = f"""
 """
 
 NEAREST_THEN = NEAREST_AMONG.replace(FILTERED, f"{FILTERED}\n            and {SEEN_THEN}")
+
+# Not by the vector index of a namespace, which the planner can use only where it knows the namespace.
+SCAN_AMONG = NEAREST_AMONG.replace(
+    "signatures.namespace = %(namespace)s", "signatures.namespace = (select %(namespace)s::int)"
+)
+
+SCAN_THEN = NEAREST_THEN.replace(
+    "signatures.namespace = %(namespace)s", "signatures.namespace = (select %(namespace)s::int)"
+)
 
 # An exact count with an index-only scan.
 STANDING = """
@@ -179,7 +189,30 @@ def ask_nearest(
     All live signatures are read unless the namespace may be `indexed`. With `visible`, each fact's validity is checked
     before the limit, which takes several times as long.
     """
-    given = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
+    statement, given = _asked(namespace, query, limit, scope, indexed=indexed, visible=visible)
+    found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
+    return partial(_nearest, found)
+
+
+def rescan(
+    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope, *, visible: bool = False
+) -> tuple[list[Key], Floats] | None:
+    """Search again by a scan, if a search with filters that gave fewer than `limit` facts was by the vector index.
+
+    An index is left after `hnsw.max_scan_tuples`, when the filters may not have left enough facts yet.
+    """
+    statement, given = _asked(namespace, query, limit, scope, visible=visible)
+    scan = {NEAREST_AMONG: SCAN_AMONG, NEAREST_THEN: SCAN_THEN}.get(statement)
+    if scan is None or index_name(namespace) not in str(db.execute(f"explain {statement}", given).fetchall()):
+        return None
+    return _nearest(db.execute(scan, given, binary=True, prepare=False))
+
+
+def _asked(
+    namespace: int, query: Bytes, limit: int, scope: Scope | None, *, indexed: bool = True, visible: bool = False
+) -> tuple[str, dict[str, Any]]:
+    """Return the statement of `nearest` and its parameters."""
+    given: dict[str, Any] = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     statement = NEAREST if indexed else SCAN
     if scope is not None and scope.looks_back:
         statement = NEAREST_EVER
@@ -187,8 +220,7 @@ def ask_nearest(
         statement, given = NEAREST_AMONG, given | scope.parameters
     if scope is not None and (visible or scope.past) and not scope.ever:
         statement, given = NEAREST_THEN, given | scope.parameters
-    found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
-    return partial(_nearest, found)
+    return statement, given
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

@@ -320,16 +320,25 @@ def vector_arm(
     *,
     indexed: bool = True,
     visible: bool = False,
+    later: Connection | None = None,
 ) -> Callable[[], dict[Key, float]]:
     """Send the search for the nearest signatures to the (dims,) query; return its reader, which gives similarities.
 
-    The namespace may be `indexed` by HNSW. With `visible`, facts that are not valid at the instant are left out.
+    The namespace may be `indexed` by HNSW. With `visible`, facts that are not valid at the instant are left out. The
+    reader uses the connection `later`, by default the same, if an index did not find enough facts that pass filters.
     """
-    own = signature.encode(query[None, :])[0]
+    own, most = signature.encode(query[None, :])[0], max(ARM_SIZE, limit)
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
-    found = signatures.ask_nearest(db, namespace.id, own, max(ARM_SIZE, limit), scope, indexed=indexed, visible=visible)
-    return lambda: _with_cosines(*found())
+    ask = signatures.ask_nearest(db, namespace.id, own, most, scope, indexed=indexed, visible=visible)
+
+    def read() -> dict[Key, float]:
+        found = ask()
+        if indexed and len(found[0]) < most:
+            found = signatures.rescan(later or db, namespace.id, own, most, scope, visible=visible) or found
+        return _with_cosines(*found)
+
+    return read
 
 
 def _with_cosines(ids: list[Key], differing: Floats) -> dict[Key, float]:

@@ -271,7 +271,9 @@ def _send_near(db: Connection, asked: Asked, *, visible: bool = False) -> Callab
     if asked.query is None:
         return dict
     limit, indexed = asked.question.limit, asked.tenant.counted_facts >= asked.context.settings.ann_threshold
-    return arms.vector_arm(db, asked.tenant, asked.query, asked.scope, limit, indexed=indexed, visible=visible)
+    return arms.vector_arm(
+        db, asked.tenant, asked.query, asked.scope, limit, indexed=indexed, visible=visible, later=asked.db
+    )
 
 
 def _found(asked: Asked, by_words: TextArm, near: dict[Key, float]) -> Found:
