@@ -633,6 +633,22 @@ def test_without_an_embedder_words_find_what_is_deep(memory: Memory, sunk: UUID)
     assert memory.ids("Where does Mira hide the spare key?", at=20, deep=True) == [sunk]
 
 
+def test_of_a_long_question_the_words_that_only_deep_memory_has_are_searched_first(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.memory.recall.deep.PROMOTED", 5)
+    usual = "The old doctor said that mother likes the winter house near the river, visit"
+    memory.store(*(f"{usual} {number}." for number in range(5)))
+    memory.store(*({"text": f"{usual} {number}.", "decay_class": "session"} for number in range(10, 30)))
+    hamster = memory.add("The hamster bit him.", decay_class="session")
+    memory.decay(2)
+    assert memory.demote(at=3.5) == 21
+    search_indexes.count_lexemes(memory.context, "default", day(4))
+    embed.reset(memory.context)
+    question = "Did the hamster visit the old doctor, who said that mother likes the winter house near the river?"
+    assert hamster in memory.ids(question, at=5, deep=True, min_relevance=0, limit=100)
+
+
 @pytest.mark.parametrize("superseded", [False, True])
 def test_a_fact_that_is_restored_while_a_purge_chooses_it_stays(
     memory: Memory, monkeypatch: pytest.MonkeyPatch, superseded: bool

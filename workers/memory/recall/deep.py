@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import attrgetter
 from uuid import UUID
 
 import numpy as np
@@ -259,7 +260,8 @@ def _searched(
 
 def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | None, limit: int) -> Promising:
     terms = arms.informative(words.of_query(db, tenant.name, text), arms.MOST_TERMS)
-    rarest = [term for term in terms if term.stem][: deep.MOST_WORDS]
+    # Words that no live fact has come first, as those of facts that ended are not counted.
+    rarest = sorted((term for term in terms if term.stem), key=attrgetter("facts"))[: deep.MOST_WORDS]
     frequencies = np.array([term.facts for term in rarest], dtype=np.int64)
     weights = ranking.inverse_document_frequency(frequencies, max(tenant.counted_facts, 1))
     own, lexemes = None if query is None else signature.encode(query[None, :])[0], [term.lexeme for term in rarest]
