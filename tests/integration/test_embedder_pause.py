@@ -58,6 +58,19 @@ def later(memory: Memory) -> None:
     memory.context.redis.delete(PAUSED)
 
 
+def test_deep_memory_is_searched_by_words_though_the_embedder_has_never_answered(
+    memory: Memory, server: StandIn
+) -> None:
+    key = memory.add("Mira hides the spare key behind the blue flower pot.", decay_class="session")
+    memory.decay(2)
+    assert memory.demote(at=3.5) == 1
+    server.always = failure(503)
+    away = memory.having(embedder="openai", embedding_url=server.url, embedding_model="never-asked-before")
+    with closing(away.context):
+        assert away.ask("Where does Mira hide the spare key?", at=4).deep == 1
+        assert away.ids("Where does Mira hide the spare key?", at=4, deep=True) == [key]
+
+
 FAULTS: dict[str, Reply] = {
     "500": failure(500),
     "502": failure(502),

@@ -206,7 +206,7 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
     facts = max(found.facts, len(ids))
     asked = relevance.Question(known, facts, found.mean_words, found.stems, strangers, word_weights=weights)
     similar = np.nan_to_num(np.array(found.similarities)[places])
-    model = relevance.of_embedder(context.embedder.name)
+    model = relevance.of_embedder(found.embedder)
     chosen = floor.configured(context, question)
     # A hint needs more than a result in a small namespace.
     least = max(model.certain(asked) if chosen is None else chosen, relevant)
@@ -218,7 +218,8 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
 class Promising:
     """Facts in deep memory with their scores by words and by similarity, and the sizes of their bodies in bytes.
 
-    Also the question's stems with their document frequencies, and the namespace's number and mean length of facts.
+    Also the question's stems with their document frequencies, and the namespace's number and mean length of facts, and
+    the name of its embedder.
     """
 
     ids: list[UUID] = field(default_factory=list)
@@ -229,6 +230,7 @@ class Promising:
     facts_of_stems: list[int] = field(default_factory=list)
     facts: int = 0
     mean_words: float = 1.0
+    embedder: str = ""
 
     def by_promise(self, meaning: float) -> Ints:
         """Return the indexes of the facts, the best first at this weight of similarity."""
@@ -254,7 +256,8 @@ def _searched(
         if tenant is None or not deep.is_used(db, tenant.id):
             yield db, 0, Promising()
         else:
-            usable = query if tenant.embedder == context.embedder.name else None
+            # An embedder that does not answer may not know its name either.
+            usable = query if query is not None and tenant.embedder == context.embedder.name else None
             yield db, tenant.id, _promising(db, tenant, question.text, usable, limit)
 
 
@@ -279,4 +282,5 @@ def _promising(db: Connection, tenant: Namespace, text: str, query: Vectors | No
         frequencies.tolist(),
         tenant.counted_facts,
         tenant.mean_words or 1.0,
+        tenant.embedder or "",
     )
