@@ -19,9 +19,11 @@ from workers.coordination import outbox
 from workers.coordination.outbox import Bounds, Entry
 from workers.coordination.redis import own_keys
 from workers.errors import BusyError, UnavailableError
+from workers.queues import lists_of
 
 NOW = 1_800_000_000.0
 PATIENCE = 150.0
+TURNS = lists_of("store")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +97,19 @@ def test_what_was_committed_meanwhile_is_not_put_again_by_a_sweep(redis_url: str
         outbox.remove(redis, "mira", "a")
         assert not outbox.renew(redis, replace(written("a"), sent_at=NOW, tries=2))
         assert outbox.size(redis) == 0
+
+
+SWEEP = "from workers.tasks import store; store.sweep_outbox()"
+
+
+def test_what_is_sent_again_takes_no_turn_before_others_than_when_it_was_accepted(redis_url: str) -> None:
+    with own_keys(redis_url) as redis, Redis.from_url(redis_url) as broker:
+        for number in range(100):
+            outbox.put(redis, written(str(number)))
+        outbox.put(redis, written("a", namespace="ines"))
+        subprocess.run([sys.executable, "-c", SWEEP], env=os.environ | {"EBB_REDIS_URL": redis_url}, check=True)
+        sent = {key: [json.loads(one)["headers"][outbox.HEADER] for one in broker.lrange(key, 0, -1)] for key in TURNS}
+    assert sent == {TURNS[0]: ["ines"], TURNS[1]: [], TURNS[2]: [], TURNS[3]: ["mira"] * 100}
 
 
 @examples(25)

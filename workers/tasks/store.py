@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 from workers.admin import import_archive as archives
 from workers.celery import app, settings
-from workers.coordination import bulk, idempotency, outbox, signals
+from workers.coordination import bulk, idempotency, outbox, shares, signals
 from workers.coordination.bulk import Slice
 from workers.decay import janitor as tidying
 from workers.errors import InvalidInputError, apply_to_valid, or_error, require_all
@@ -176,7 +176,10 @@ SLICED |= {
 
 @internal("memory.sweep_outbox", Params, ignore_result=True)
 def sweep_outbox(_: Task, _asked: Params) -> None:
-    """Send accepted writes again whose messages are lost, and count the bytes of batches again."""
+    """Send accepted writes again whose messages may be lost, and count the bytes of batches again.
+
+    A message may also just wait, behind others of its namespace: each takes its turn as when it was accepted.
+    """
     now = context.seconds()
     bulk.recount(context.redis)
     for entry in outbox.entries(context.redis):
@@ -184,7 +187,8 @@ def sweep_outbox(_: Task, _asked: Params) -> None:
             continue
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
             headers = {outbox.HEADER: entry.namespace, SENT_AT: entry.accepted_at, **entry.trace}
-            app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers)
+            turn = shares.priority(outbox.held(context.redis, entry.namespace) - 1)
+            app.send_task(entry.task, kwargs=outbox.message(entry), task_id=entry.id, headers=headers, priority=turn)
 
 
 def _store(
