@@ -178,11 +178,14 @@ SLICED |= {
 def sweep_outbox(_: Task, _asked: Params) -> None:
     """Send accepted writes again whose messages may be lost, and count the bytes of batches again.
 
-    A message may also just wait, behind others of its namespace: each takes its turn as when it was accepted.
+    A message may also just wait, behind others of its namespace: each takes its turn as when it was accepted. What is
+    not sent within 30 seconds is left to the next minute.
     """
-    now = context.seconds()
+    now, until = context.seconds(), time.monotonic() + WORK_SECONDS
     bulk.recount(context.redis)
     for entry in outbox.entries(context.redis):
+        if time.monotonic() >= until:
+            break
         if not entry.overdue(now, VISIBILITY_SECONDS + WORK_SECONDS):
             continue
         if outbox.renew(context.redis, replace(entry, sent_at=now, tries=entry.tries + 1)):
