@@ -1,5 +1,9 @@
 """Branches: copies of a namespace with shifted instants are made, aged and removed."""
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -385,6 +389,32 @@ def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:
     assert counted | {"tally_changes": 0} == before | {"tally_changes": 0}
     assert branching.listed(memory.context, None) == []
     assert memory.examine(7) == {}
+
+
+IN_PARTS = """
+import json
+from uuid import uuid4
+from workers.tasks import admin
+
+admin.WORK_SECONDS, parts = 0, [{"namespace": "default"}]
+admin.drop_branch.apply_async = lambda kwargs, **_: parts.append(kwargs)
+for part in parts:
+    done = admin.drop_branch.apply(kwargs=part, task_id=str(uuid4())).result
+print(json.dumps([one.get("dropped", []) for one in parts]), json.dumps(done), sep="\\n")
+"""
+
+
+def test_of_many_branches_each_may_be_dropped_by_a_task_of_its_own(memory: Memory) -> None:
+    memory.forget(memory.add("Tea is at four."), at=1, purge=True)
+    names = [made(memory, days).name for days in (7, 30, 365)]
+    urls = {
+        "EBB_DATABASE_URL": memory.context.settings.database_url, "EBB_REDIS_URL": memory.context.settings.redis_url
+    }  # fmt: skip
+    program = [sys.executable, "-c", IN_PARTS]
+    said = subprocess.run(program, env=os.environ | urls, check=True, stdout=subprocess.PIPE).stdout.splitlines()
+    parts, done = map(json.loads, said)
+    assert [len(gone) for gone in parts] == [0, 1, 2, 3]
+    assert sorted(done["dropped"]) == sorted(names)
 
 
 def test_the_keys_of_a_dropped_branch_are_revoked_and_still_close_the_system(memory: Memory) -> None:

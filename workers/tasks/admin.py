@@ -95,12 +95,17 @@ def drop_branch(self: Task, asked: DropPart) -> dict[str, Any]:
         raise NotFoundError(f"namespace: {name!r} is no branch and has none of that age; see `ebb branch --list`.")
     signals.note_progress(context.redis, own, {one.name: 1 for one in found})
     dropped = [*asked.dropped, *sorted(begun.keys() - {one.name for one in found})]
+
+    def stop_in_time() -> None:
+        if time.monotonic() > until:  # earlier workers reject `dropped`
+            hand_over(self, asked, {"dropped": dropped} if dropped else {}, "goes on in another task")
+
     for one in found:
         while branching.drop_facts(context, one):
-            if time.monotonic() > until:  # earlier workers reject `dropped`
-                hand_over(self, asked, {"dropped": dropped} if dropped else {}, "goes on in another task")
+            stop_in_time()
         branching.drop(context, one)
         dropped.append(one.name)
+        stop_in_time()
     return answered(asked, {"dropped": dropped})
 
 
