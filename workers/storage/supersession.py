@@ -152,7 +152,10 @@ def reopen(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -
 
 
 MOST_OF_ONE = 10
-"""Number of facts that a new one is compared with, newest first: a key may have thousands of values."""
+"""Number of facts that a new one contradicts at most, newest first: a key may have thousands of values."""
+
+MOST_EXAMINED = 1_000
+"""Number of facts that a new one is compared with, newest first: thousands may have the same value."""
 
 # Serialises concurrent stores about the same entity and key, as neither would see the other's fact. Topics share 64
 # locks a namespace, as a batch may have more topics than a server has locks.
@@ -171,17 +174,21 @@ FIND_CONTRADICTIONS = """
     select %(namespace)s, least(new.id, old.id), greatest(new.id, old.id), %(now)s
     from facts as new
     cross join lateral (
-        select id from facts
-        where namespace = %(namespace)s and id <> new.id
-            and entity is not null and forgotten_at is null and superseded_at is null
-            and left(folded(entity), 200) = left(folded(new.entity), 200)
-            and left(folded(key), 200) = left(folded(new.key), 200)
-            and folded(entity) = folded(new.entity) and folded(key) = folded(new.key)
-            and lower(normalize(value)) <> lower(normalize(new.value))
+        select id from (
+            select id, value, created_at from facts
+            where namespace = %(namespace)s and id <> new.id
+                and entity is not null and forgotten_at is null and superseded_at is null
+                and left(folded(entity), 200) = left(folded(new.entity), 200)
+                and left(folded(key), 200) = left(folded(new.key), 200)
+                and folded(entity) = folded(new.entity) and folded(key) = folded(new.key)
+            order by created_at desc
+            limit %(examined)s
+        ) as newest
+        where lower(normalize(value)) <> lower(normalize(new.value))
         order by created_at desc
         limit %(most)s
     ) as old
-    where new.namespace = %(namespace)s and new.id = any(%(ids)s)
+    where new.namespace = %(namespace)s and new.id = any(%(ids)s) and new.value is not null
         and new.forgotten_at is null and new.superseded_at is null
     on conflict do nothing
 """
@@ -288,7 +295,7 @@ def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now
     """
     if not ids:
         return 0
-    given = {"namespace": namespace, "ids": list(ids), "now": now, "most": MOST_OF_ONE}
+    given = {"namespace": namespace, "ids": list(ids), "now": now, "most": MOST_OF_ONE, "examined": MOST_EXAMINED}
     db.execute(LOCK_TOPICS, given)
     return db.execute(FIND_CONTRADICTIONS, given).rowcount
 
