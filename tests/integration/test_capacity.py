@@ -314,6 +314,20 @@ def test_what_is_over_capacity_waits_an_hour_at_most_for_the_other_parts_of_a_pa
     assert (waiting, passes.finish(free.context, run).counters.crowded) == (0, 5)
 
 
+def test_a_part_that_takes_long_goes_on_in_further_tasks_batch_by_batch(free: Memory) -> None:
+    narrow = free.having(decay_batch=2)
+    fill(narrow, 20)
+    narrow.choose({"capacity.facts": 15})
+    run = uuid4()
+    (crowded,) = passes.plan(narrow.context, run, day(1))
+
+    done = [passes.apply(narrow.context, crowded, lambda: None, until=0) for _ in range(4)]
+
+    assert done == [False, False, False, True]
+    report = passes.finish(narrow.context, run)
+    assert (report.finished, report.counters.crowded) == (True, 5)
+
+
 def test_a_batch_takes_from_as_many_namespaces_over_capacity_as_fit(free: Memory) -> None:
     names = [f"guest-{number}" for number in range(4)]
     for name in names:

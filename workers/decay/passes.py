@@ -128,8 +128,10 @@ def _split(due_facts: dict[int, int], context: Context, share: float) -> list[Ne
     return parts
 
 
-def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None]) -> None:
-    """Run one part in batches, each in a transaction that also counts it.
+def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None], until: float = math.inf) -> bool:
+    """Run one part in batches, each in a transaction that also counts it; return whether it is done.
+
+    From `until` on the monotonic clock no further batch is begun; another call continues.
 
     If the database server crashes, its last batches are lost together with their counts, and their facts are still due;
     `finish` waits for the disk. `yield_to_users` is called after each batch, outside of transactions.
@@ -138,12 +140,11 @@ def apply(context: Context, part_of: PartOf, yield_to_users: Callable[[], None])
     bytes that count.
     """
     run, segment, _ = part_of
-    if segment != runs.CROWDED:
-        _apply(context, part_of, _batch, yield_to_users)
+    if segment != runs.CROWDED and not _apply(context, part_of, _batch, yield_to_users, until):
+        return False
     with transaction(context.database_url) as db:
         crowded_is_left = runs.crowded_is_left(db, run)
-    if crowded_is_left:
-        _apply(context, (run, runs.CROWDED, 0), _crowded, yield_to_users)
+    return not crowded_is_left or _apply(context, (run, runs.CROWDED, 0), _crowded, yield_to_users, until)
 
 
 def _apply(
@@ -151,7 +152,8 @@ def _apply(
     part_of: PartOf,
     process: Callable[[Context, Connection, PartOf, Part], bool],
     yield_to_users: Callable[[], None],
-) -> None:
+    until: float,
+) -> bool:
     more = True
     while more:
         try:
@@ -165,6 +167,9 @@ def _apply(
         except forget_limit.ManyEndedError as many:
             forget_limit.find_cutoff(context, part_of[0], many.part, many.tenant)
         yield_to_users()
+        if time.monotonic() >= until:
+            break
+    return not more
 
 
 def finish(context: Context, run: UUID) -> Report:

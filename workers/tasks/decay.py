@@ -101,8 +101,11 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
 
 @internal("decay.apply", PassPart, ignore_result=True)
 def apply(_: Task, part: PassPart) -> None:
-    """Process one part of a pass, and finish the run after the last one."""
-    decay.apply(context, (part.run, part.segment, part.part), yield_to_users)
+    """Process one part of a pass, and finish the run after the last one; a successor continues after 30 seconds."""
+    until = time.monotonic() + WORK_SECONDS
+    if not decay.apply(context, (part.run, part.segment, part.part), yield_to_users, until):
+        apply.apply_async(kwargs=part.given())
+        return
     report = decay.finish(context, part.run)
     if report.finished and report.asked_by:
         callbacks.mark_as_done(context.redis, report.asked_by, _passed(report))

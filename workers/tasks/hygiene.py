@@ -123,9 +123,7 @@ def janitor(self: Task, asked: JanitorPart) -> dict[str, Any]:
     for part_run, segment, part in tidying.plan(context, name, run, at):
         if part_run != run:
             apply_part.apply_async(kwargs={"run": str(part_run), "segment": segment, "part": part})
-        elif time.monotonic() < until:
-            passes.apply(context, (part_run, segment, part), yield_to_users)
-        else:
+        elif not passes.apply(context, (part_run, segment, part), yield_to_users, until):
             hand_over(self, asked, {"run": str(run), "now": at.isoformat()}, "goes on in another task")
     answer = plain(tidying.conclude(context, name, run, at))
     if asked.scheduled and settings.prune_by_llm:
