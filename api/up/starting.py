@@ -21,7 +21,7 @@ from api.up.home import FLOWER_USER, KNOWN_HOME_MIB, NEW_HOME_MIB, Home, State, 
 from api.up.supervision import System
 from workers.coordination.transport import App
 from workers.errors import SystemStateError, UnavailableError
-from workers.settings import Settings
+from workers.settings import FILE, PREFIX, Settings
 from workers.storage import schema
 
 DATABASE = "ebb"
@@ -175,7 +175,11 @@ def _password(home: Home) -> str:
 
 def _environment(home: Home, state: State) -> dict[str, str]:
     logins = [f"{FLOWER_USER}:{state.flower_password}", os.environ.get("FLOWER_BASIC_AUTH")]
+    files = {
+        name: path for name, path in os.environ.items() if name.startswith(PREFIX) and name.endswith(FILE) and path
+    }
     return os.environ | {
+        **{name: os.path.abspath(path) for name, path in files.items()},  # noqa: PTH100  processes run in the home
         **processes.WARNS_ONLY,
         "EBB_HOME": str(home.folder),
         "EBB_DATABASE_URL": state.database_url,

@@ -34,6 +34,16 @@ def test_the_port_of_ebbs_own_redis_stays_that_of_the_last_run(address: str, is_
     assert (starting._redis_port(home) == port) is is_own
 
 
+def test_a_file_of_a_setting_is_found_by_processes_that_run_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EBB_LLM_KEY_FILE", "key")
+    monkeypatch.setenv("EBB_RERANK_KEY_FILE", "")
+    environment = starting._environment(Home(tmp_path / "home"), State("", "", ""))
+    assert (environment["EBB_LLM_KEY_FILE"], environment["EBB_RERANK_KEY_FILE"]) == (str(tmp_path / "key"), "")
+
+
 def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
     assert starting._port_after(65_535) > 1024
 
