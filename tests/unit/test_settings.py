@@ -1,6 +1,7 @@
 """Settings: read once, unknown variables and wrong values are reported with the allowed ones."""
 
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from kombu import Connection
@@ -110,6 +111,13 @@ def test_options_of_redis_that_cannot_be_used_are_named_without_their_values(sch
         read(EBB_REDIS_URL=f"{scheme}://127.0.0.1:6379/0?{options}")
     assert "secret" not in str(caught.value)
     assert options.partition("=")[0] in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
+def test_a_file_of_redis_that_is_missing_is_named(option: str) -> None:
+    assert refused(EBB_REDIS_URL=f"rediss://:secret@127.0.0.1/0?{option}=/missing.pem") == (
+        f"EBB_REDIS_URL names a file that cannot be read, {option}=/missing.pem; give its full path."
+    )
 
 
 def test_a_wrong_address_with_a_password_is_not_shown() -> None:
@@ -235,7 +243,8 @@ def test_brokers_that_fit_no_shards_are_refused_without_quoting_them(brokers: st
 
 
 @pytest.mark.parametrize(
-    "url", ["redis://", "redis://:secret@[::1]:6379/3", "rediss://u:p@h?ssl_cert_reqs=none&ssl_ca_certs=/a.pem"]
+    "url",
+    ["redis://", "redis://:secret@[::1]:6379/3", f"rediss://u:p@h?ssl_cert_reqs=none&ssl_ca_certs={quote(__file__)}"],
 )
 def test_urls_that_celery_accepts_are_accepted(url: str) -> None:
     assert read(EBB_REDIS_URL=url).redis_url == url
