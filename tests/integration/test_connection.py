@@ -437,6 +437,7 @@ def test_every_connection_works_in_utc_with_plans_made_for_its_values(memory: Me
 
 
 ODD_SETTINGS = {
+    "client_encoding": "SQL_ASCII",
     "timezone": "Asia/Kathmandu",
     "datestyle": "German",
     "intervalstyle": "sql_standard",

@@ -649,7 +649,7 @@ def _limits(db: Connection, seconds: float) -> dict[str, str]:
 def _options(url: str) -> dict[str, Any]:
     """Return the connection options that the URL does not set."""
     given = conninfo_to_dict(url)
-    own = {"connect_timeout": CONNECT_SECONDS, "application_name": "ebb", **CLIENT_ALIVE}
+    own = {"connect_timeout": CONNECT_SECONDS, "application_name": "ebb", "client_encoding": "UTF8", **CLIENT_ALIVE}
     return {name: value for name, value in own.items() if name not in given}
 
 
