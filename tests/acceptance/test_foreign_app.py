@@ -202,6 +202,7 @@ def test_a_program_catches_an_error_of_a_task_as_that_of_the_library(live: LiveS
 def test_variables_of_celery_programs_lead_no_command_away(live: LiveSystem, namespace: str) -> None:
     theirs = dict.fromkeys(("CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"), "redis://127.0.0.1:9/0")
     theirs |= {"DJANGO_SETTINGS_MODULE": "project.settings", "CELERY_LOADER": "project.loader"}
+    theirs["CELERY_CONFIG_MODULE"] = "project.celeryconfig"
     done = command_line.run(["store", "An otter", "-n", namespace], live.environment() | theirs)
 
     assert done.returncode == 0, done.stderr

@@ -181,6 +181,7 @@ def test_an_environment_that_writes_the_server_of_ebb_otherwise_is_accepted(
 def test_an_app_of_ebb_is_led_nowhere_by_the_environment_of_another_program(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in VARIABLES:
         monkeypatch.setenv(variable, "redis://other/5")
+    monkeypatch.setenv("CELERY_CONFIG_MODULE", "project.celeryconfig")
     monkeypatch.setenv("CELERY_LOADER", "project.loader")
     monkeypatch.setenv("DJANGO_SETTINGS_MODULE", "project.settings")
     app = App(set_as_current=False)

@@ -31,6 +31,7 @@ from celery import Celery
 from celery.app import control
 from celery.app.utils import Settings
 from celery.backends import redis as celery_redis
+from celery.loaders.app import AppLoader
 from celery.states import FAILURE, READY_STATES, SUCCESS
 from ebb.broker import KEEPALIVE
 from ebb.contract.operation import find
@@ -207,14 +208,22 @@ def _own(settings: Any) -> Any:
     return settings
 
 
+class _OwnLoader(AppLoader):  # type: ignore[misc]  # Celery comes without types
+    """A loader that reads no module of settings which the environment names."""
+
+    def read_configuration(self, env: str = "") -> None:
+        """Return nothing, as where CELERY_CONFIG_MODULE is not set."""
+
+
 class App(Celery):  # type: ignore[misc]  # Celery comes without types
     """A Celery app that ignores the environment variables of other Celery programs.
 
-    These are CELERY_BROKER_URL and its like, CELERY_RESULT_BACKEND, CELERY_LOADER and DJANGO_SETTINGS_MODULE.
+    These are CELERY_BROKER_URL and its like, CELERY_RESULT_BACKEND, CELERY_CONFIG_MODULE, CELERY_LOADER and
+    DJANGO_SETTINGS_MODULE.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **{**options, "loader": "app", "fixups": ()})  # unpickling passes them too
+        super().__init__(*args, **{**options, "loader": _OwnLoader, "fixups": ()})  # unpickling passes them too
         _own(self._conf)
 
     def _load_config(self) -> Any:
