@@ -258,7 +258,8 @@ def _wait_for_database(system: System, report: Report, *, own: bool) -> None:
         if (server.data / "recovery.signal").exists():
             report("PostgreSQL recovers from its archive, which may take hours")
             seconds = math.inf
-        _wait(system, ("postgres",), lambda: _has_recovered(server), seconds)
+        fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731 - a short one
+        _wait(system, ("postgres",), lambda: _has_recovered(server), seconds, fault)
         servers.ensure_database(server, DATABASE)
     elif (cause := servers.postgres_fault(url)) is not None:
         raise UnavailableError(f"The PostgreSQL of EBB_DATABASE_URL cannot be used: {cause}")
@@ -271,19 +272,26 @@ def _has_recovered(server: servers.Postgres) -> bool:
 def _wait_for_redis(system: System, *, own: bool) -> None:
     url = system.state.redis_url
     if own:
-        _wait(system, ("redis",), lambda: servers.redis_fault(url) is None)
+        _wait(system, ("redis",), lambda: servers.redis_fault(url) is None, fault=lambda: servers.redis_fault(url))
     elif (cause := servers.redis_fault(url)) is not None:
         raise UnavailableError(f"The Redis of EBB_REDIS_URL cannot be used: {cause}")
 
 
-def _wait(system: System, names: Sequence[str], ready: Callable[[], bool], seconds: float = READY_SECONDS) -> None:
-    """Wait until `ready`; raise if one of the programs fails meanwhile."""
+def _wait(
+    system: System,
+    names: Sequence[str],
+    ready: Callable[[], bool],
+    seconds: float = READY_SECONDS,
+    fault: Callable[[], str | None] = lambda: None,
+) -> None:
+    """Wait until `ready`; raise if one of the programs fails meanwhile, or with the `fault` after so many seconds."""
     deadline = time.monotonic() + seconds
     while not ready():
         check_running(system, names)
         if time.monotonic() > deadline:
+            said = f" ({cause})" if (cause := fault()) else ""  # no log has it where the environment leads elsewhere
             raise UnavailableError(
-                f"{', '.join(names)}: no answer in {seconds:.0f} s. See the logs in {system.home.logs}."
+                f"{', '.join(names)}: no answer in {seconds:.0f} s{said}. See the logs in {system.home.logs}."
             )
         time.sleep(PAUSE_SECONDS)
 

@@ -1,5 +1,6 @@
 """What `ebb up` asks and prints while its processes start."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from supervisor.options import ServerOptions
 from api.cli import output
 from api.up import servers, starting, supervision
 from api.up.home import Home, State
-from workers.errors import SystemStateError
+from workers.errors import SystemStateError, UnavailableError
 
 
 @pytest.mark.parametrize(
@@ -42,6 +43,16 @@ def test_a_file_of_a_setting_is_found_by_processes_that_run_elsewhere(
     monkeypatch.setenv("EBB_RERANK_KEY_FILE", "")
     environment = starting._environment(Home(tmp_path / "home"), State("", "", ""))
     assert (environment["EBB_LLM_KEY_FILE"], environment["EBB_RERANK_KEY_FILE"]) == (str(tmp_path / "key"), "")
+
+
+def test_why_a_server_of_its_own_cannot_be_reached_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGSERVICE", "elsewhere")
+    home, postgres = Home(tmp_path), servers.Postgres(data=tmp_path, sockets=tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        system = supervision.System(home, State("", "", ""), process, supervision.Supervisor(home.control), {})
+        fault = lambda: servers.postgres_fault(postgres.url("postgres"))  # noqa: E731 - a short one
+        with pytest.raises(UnavailableError, match=r'no answer in 0 s \(.*definition of service "elsewhere" not found'):
+            starting._wait(system, (), lambda: False, 0, fault)
 
 
 def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
