@@ -1,8 +1,11 @@
 """LangChain on a real system: messages are returned unchanged, and their content is found."""
 
+import asyncio
+
 import pytest
 from ebb import InvalidInputError, Memory
 from ebb.langchain import EbbChatMessageHistory, EbbRetriever
+from ebb.openai_agents import EbbSession
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage, message_to_dict
 
 pytestmark = pytest.mark.acceptance
@@ -21,6 +24,15 @@ def test_messages_come_back_as_they_were_and_of_their_session_alone(memory: Memo
     history.clear()
     assert history.messages == []
     assert [one.content for one in EbbChatMessageHistory(memory, "tuesday").messages] == ["Hello"]
+
+
+def test_a_session_of_another_framework_with_the_same_name_has_messages_of_its_own(memory: Memory) -> None:
+    history, session = EbbChatMessageHistory(memory, "monday"), EbbSession(memory, "monday")
+    history.add_user_message("I moved to Leipzig.")
+    asyncio.run(session.add_items([{"role": "user", "content": "I moved to Leipzig."}]))
+
+    assert [one.content for one in history.messages] == ["I moved to Leipzig."]
+    assert asyncio.run(session.get_items()) == [{"role": "user", "content": "I moved to Leipzig."}]
 
 
 def test_messages_are_retrieved_by_content(memory: Memory) -> None:

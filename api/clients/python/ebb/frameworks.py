@@ -19,7 +19,6 @@ One = TypeVar("One")
 CHARACTERS = 1_000_000
 """The most characters of a batch as JSON, if it has several values."""
 
-CHATS = "chats"
 AT_ONCE = 500
 """The most messages stored in one call."""
 
@@ -110,10 +109,13 @@ def _check(items: Sequence[Mapping[str, Any]]) -> None:
 
 
 class History:
-    """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall."""
+    """The messages of a session, oldest first, stored twice: unchanged as items, and as turns for recall.
 
-    def __init__(self, memory: Memory, session: str) -> None:
-        self._memory, self._path, self._session = synchronous(memory), (CHATS, session), session
+    Each framework has a folder of items, as none can read the messages of another.
+    """
+
+    def __init__(self, memory: Memory, folder: str, session: str) -> None:
+        self._memory, self._path, self._session = synchronous(memory), (folder, session), session
 
     def read(self, limit: int | None = None) -> list[dict[str, Any]]:
         """Return the messages, or the last `limit` of them."""

@@ -28,7 +28,7 @@ class EbbChatMessageHistory(BaseChatMessageHistory):
 
     def __init__(self, memory: Memory, session: str) -> None:
         super().__init__()
-        self._history = History(memory, session)
+        self._history = History(memory, "chats", session)
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]  # LangChain declares an attribute, and uses both

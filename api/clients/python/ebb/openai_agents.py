@@ -21,7 +21,7 @@ class EbbSession:
 
     def __init__(self, memory: Memory, session_id: str) -> None:
         self.session_id = session_id
-        self._history = History(memory, session_id)
+        self._history = History(memory, "agent-chats", session_id)
 
     async def get_items(self, limit: int | None = None) -> list["TResponseInputItem"]:
         """Return the items, or the last `limit` of them, oldest first."""
