@@ -261,7 +261,10 @@ def _ebb() -> str:
 
 def _from_here(path: Path) -> str:
     """Return a path relative to the current folder if it is below, else in full."""
-    here = Path.cwd()
+    try:
+        here = Path.cwd()
+    except FileNotFoundError:  # it was removed
+        return str(path)
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 

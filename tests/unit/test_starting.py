@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from supervisor.options import ServerOptions
 
-from api.cli import output
+from api.cli import output, system
 from api.up import servers, starting, supervision
 from api.up.home import Home, State
 from workers.errors import SystemStateError, UnavailableError
@@ -49,10 +49,10 @@ def test_why_a_server_of_its_own_cannot_be_reached_is_said(tmp_path: Path, monke
     monkeypatch.setenv("PGSERVICE", "elsewhere")
     home, postgres = Home(tmp_path), servers.Postgres(data=tmp_path, sockets=tmp_path)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        system = supervision.System(home, State("", "", ""), process, supervision.Supervisor(home.control), {})
+        started = supervision.System(home, State("", "", ""), process, supervision.Supervisor(home.control), {})
         fault = lambda: servers.postgres_fault(postgres.url("postgres"))  # noqa: E731 - a short one
         with pytest.raises(UnavailableError, match=r'no answer in 0 s \(.*definition of service "elsewhere" not found'):
-            starting._wait(system, (), lambda: False, 0, fault)
+            starting._wait(started, (), lambda: False, 0, fault)
 
 
 def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
@@ -83,6 +83,15 @@ def test_an_address_with_a_percent_sign_reaches_the_api(tmp_path: Path) -> None:
     options.realize(args=["-c", str(home.configuration)])
     environment = {one.name: one.environment for one in options.process_group_configs[0].process_configs}["api"]
     assert (environment["EBB_HOST"], environment["EBB_FLOWER_URL"]) == ("fe80::1%eth0", "https://host/%7Eebb/")
+
+
+def test_where_the_current_folder_was_removed_the_next_commands_have_full_paths(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert system._from_here(tmp_path / "year.jsonl") == str(tmp_path / "year.jsonl")
 
 
 def test_where_standard_output_is_closed_nothing_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
