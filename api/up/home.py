@@ -96,6 +96,7 @@ class Home:
     def locked(self) -> Iterator[None]:
         """Lock the home against every other `ebb up`; the kernel releases the lock when the process ends."""
         with (self.folder / "lock").open("a+") as file:
+            os.fchmod(file.fileno(), 0o600)  # a user that can open it can lock it, and root's home lets others pass
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -1,5 +1,6 @@
 """What `ebb up` asks and prints while its processes start."""
 
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +63,13 @@ def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
 def test_a_home_of_a_user_without_one_is_refused() -> None:
     with pytest.raises(SystemStateError, match=r"The home ~no-such-user/ebb is not known.*give a path"):
         Home(Path("~no-such-user/ebb"))
+
+
+def test_the_lock_of_a_home_can_be_held_by_its_owner_alone(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    lock.touch(0o644)
+    with Home(tmp_path).locked():
+        assert stat.S_IMODE(lock.stat().st_mode) == 0o600
 
 
 def test_a_log_that_is_rotated_while_it_is_opened_is_read_later(
