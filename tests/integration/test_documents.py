@@ -20,6 +20,7 @@ from ebb.contract.documents import (
     Upload,
 )
 from ebb.contract.recall import Lookup
+from ebb.contract.retention import ShowHistory
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -31,7 +32,7 @@ from workers.core import tokens
 from workers.core.chunks import chunks
 from workers.documents import files, items
 from workers.errors import InvalidInputError, UnavailableError
-from workers.memory import recall
+from workers.memory import history, recall
 from workers.memory.recall import deep
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
@@ -164,7 +165,7 @@ def test_an_item_that_is_put_after_a_request_to_drop_it_stays(memory: Memory) ->
     assert items.drop(memory.context, asked, day(1)).dropped
 
 
-def test_an_item_past_its_lifetime_is_neither_recalled_nor_listed(memory: Memory) -> None:
+def test_an_item_past_its_lifetime_is_neither_recalled_nor_listed_nor_shown(memory: Memory) -> None:
     given = [NewItem(path=["users"], key=key, document="{}", text=f"Her {key} tea", ttl=60) for key in ("old", "dear")]
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
     old, dear = (memory.value("select id from facts where key = %s", key) for key in ("old", "dear"))
@@ -182,8 +183,16 @@ def test_an_item_past_its_lifetime_is_neither_recalled_nor_listed(memory: Memory
 
     assert set(listed(0.04)) == recalled(0.04) == {old, dear}
     assert set(listed(1)) == recalled(1) == {dear}
-    assert among_facts(0.04) == {old, dear}
-    assert among_facts(1) == {dear}
+
+    def by_id(at: float) -> set[UUID]:
+        return {one["id"] for one in memory.listed(at=at, ids=[old, dear])}
+
+    def state(at: float) -> str:
+        return history.history(memory.context, ShowHistory(id=old), day(at)).state
+
+    assert among_facts(0.04) == by_id(0.04) == {old, dear}
+    assert among_facts(1) == by_id(1) == {dear}
+    assert [state(0.04), state(1)] == ["live", "over"]
     assert old in memory.ids("Her tea", at=1, deep=True)
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
+from workers.storage.candidates import ITEM_ENDS
 from workers.storage.connection import Connection, fetch_one, number
 
 ADD_MANY = """
@@ -140,10 +141,11 @@ PRUNED_SINCE = """
 """
 
 # A fact is over from its end on, whether or not a pass has run, unless it is held.
-STATE = """case
+STATE = f"""case
             when forgotten_at is not null then 'forgotten: ' || forgotten_reason
             when superseded_at is not null then 'superseded'
-            when has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s) then 'over'
+            when has_ended(row(activity.*)::activity, (select outlook_of(%(namespace)s, %(now)s)), %(now)s)
+                or {ITEM_ENDS} <= %(now)s then 'over'
             else 'live'
         end as state"""
 """The state of a fact, for statements on facts and their activity."""

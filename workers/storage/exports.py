@@ -8,6 +8,7 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from workers.storage import deep
+from workers.storage.candidates import ITEM_ENDS
 from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.deep import Deep
 
@@ -45,7 +46,7 @@ FROM = f"""
         and (%(seen_at)s::timestamptz is null or (forgotten_at is null and not has_ended(
             row(activity.*)::activity, (select outlook_of(id, %(seen_at)s) from namespaces where name = %(namespace)s),
             %(seen_at)s
-        )))
+        ) and coalesce({ITEM_ENDS.replace("%(now)s", "%(seen_at)s")} > %(seen_at)s, true)))
     order by facts.namespace, facts.id
 """
 
