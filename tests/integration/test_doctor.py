@@ -220,6 +220,13 @@ def test_facts_that_the_next_pass_computes_by_changed_settings_are_no_fault(memo
     assert memory.examine(2) == {}
 
 
+def test_a_fact_that_changes_at_this_very_instant_is_no_fault(memory: Memory) -> None:
+    memory.add("The mill stands by the river.", strength=1.0)
+    assert memory.row(memory.value("select id from facts"))["due"] > 6
+    assert memory.examine(6) == {}
+    assert memory.decay(6.1).counters.warm == 1
+
+
 def test_what_a_pass_made_of_facts_as_of_next_year_is_no_fault(memory: Memory) -> None:
     for i in range(5):
         memory.add(f"Note {i} of the log", salience=i / 5)

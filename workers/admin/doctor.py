@@ -12,7 +12,7 @@ from ebb.contract.admin import Examined, FactFault
 from workers.context import Context
 from workers.coordination import signals
 from workers.core.arrays import Bools
-from workers.core.fading import SAME_INSTANT, Faded, FadingRules, as_written, fade
+from workers.core.fading import GUARD, SAME_INSTANT, Faded, FadingRules, as_written, fade
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.signature import encode
 from workers.memory.embed import Position
@@ -175,9 +175,11 @@ def _with_other_signature(db: Connection, tenant: int, those: Sequence[Parts]) -
 def _wrongly_due(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], now: datetime) -> tuple[Bools, Faded]:
     """Return which facts change before they are due, or end at another instant than stored, and their correct state.
 
-    Due facts, held facts, and facts that a pass has processed as of a later instant are no fault.
+    Due facts, held facts, and facts that a pass has processed as of a later instant are no fault. Nor is one that has
+    changed just now, as it is due a little later.
     """
     instant = now.timestamp()
+    soon = instant + GUARD + SAME_INSTANT
     faded, current = as_written(rows.anchors, instant, rules), fade(rows.anchors, instant, rules)
     due_at = np.array([parts[id_].due_at for id_ in rows.ids], dtype=np.float64)
     ends_at = np.array([parts[id_].ends_at for id_ in rows.ids], dtype=np.float64)
@@ -185,7 +187,7 @@ def _wrongly_due(rules: FadingRules, rows: Activity, parts: dict[UUID, Parts], n
     changed = (current.tier != rows.tier) | (current.fidelity != rows.anchors.fidelity)
     later = due_at > faded.due_at + SAME_INSTANT
     moved = ~np.isclose(ends_at, faded.ends_at, rtol=0.0, atol=SAME_INSTANT)
-    return ~rows.held & (due_at > instant) & (((changed | later) & ~ahead) | moved), faded
+    return ~rows.held & (due_at > soon) & (((changed | later) & ~ahead) | moved), faded
 
 
 def _having(wrong: Mapping[str, Sequence[UUID]], kinds: Collection[str]) -> list[UUID]:
