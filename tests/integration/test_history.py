@@ -195,3 +195,18 @@ def test_seconds_of_other_events_are_no_time_of_uses(memory: Memory) -> None:
     memory.rows(insert, day(2), "used", Jsonb({"seconds": "x"}))
 
     assert [one.details for one in history_of(memory, id_, 3).events[1:]] == [{"seconds": "x"}, {}]
+
+
+def test_updates_of_one_instant_keep_their_order_when_their_rows_move(memory: Memory) -> None:
+    about = {"entity": "Mira", "key": "tea"}
+    memory.store(*[{"text": f"Mira drinks tea {value}.", "value": str(value), **about} for value in range(5)])
+    id_ = memory.add("Mira drinks no tea.", value="none", at=1, **about)
+    before = history_of(memory, id_, 3).events
+    assert [one.what for one in before] == ["stored", *["updates"] * 5]
+
+    first = before[1].details["id"]
+    (pair,) = memory.rows(
+        "delete from contradictions where %s in (fact, other) and %s in (fact, other) returning *", first, id_
+    )
+    memory.rows("insert into contradictions values (%s, %s, %s, %s, %s)", *pair)
+    assert history_of(memory, id_, 3).events == before

@@ -215,6 +215,7 @@ UPDATES_OF = f"""
         and two.id = case when pair.fact = one.id then pair.other else pair.fact end
     where pair.namespace = %(namespace)s and (pair.fact = %(fact)s or pair.other = %(fact)s) and accepted_at is null
         and two.forgotten_at is null and two.superseded_at is null and {STILL_DIFFER}
+    order by found_at, two.id
 """
 
 # A live fact that is still true, with its activity, or none. As to `offset 0` and `coalesce`, see `server.OUTDATED`.
