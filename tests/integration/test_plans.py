@@ -319,7 +319,7 @@ def test_whether_decay_ended_facts_of_a_namespace_is_seen_in_their_index(filled:
 
 def test_facts_about_the_same_are_found_by_entity_and_key(filled: Memory) -> None:
     ids = [id_ for (id_,) in filled.rows("select id from facts where namespace = 3 limit 3")]
-    values = {"namespace": 3, "ids": ids, "now": day(0), "most": 10}
+    values = {"namespace": 3, "ids": ids, "now": day(0), "most": 10, "examined": 1_000}
     assert "facts_topics" in indexes(filled, supersession.FIND_CONTRADICTIONS, values)
 
 
