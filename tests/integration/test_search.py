@@ -51,7 +51,7 @@ def test_the_vector_index_is_searched_until_a_filter_leaves_enough_facts(small: 
 
 @pytest.mark.parametrize("visible", [False, True])
 def test_all_facts_are_read_where_a_filter_leaves_too_few_of_those_that_an_index_gives(
-    small: Memory, visible: bool
+    small: Memory, monkeypatch: pytest.MonkeyPatch, visible: bool
 ) -> None:
     small.store(*({"text": f"Guest number {number} prefers room {number * 7}."} for number in range(600)))
     query = small.context.embedder.embed(["A desk."])[0]
@@ -67,10 +67,13 @@ def test_all_facts_are_read_where_a_filter_leaves_too_few_of_those_that_an_index
         tenant = namespaces.find(db, "default")
         assert tenant is not None
         scope = Scope(day(1), Filters(source="diary"))
-        assert len(signatures.nearest(db, 1, encode(query[None, :])[0], 200, scope)) < len(farthest)
+        with monkeypatch.context() as by_index_alone:
+            by_index_alone.setattr(signatures, "SCANS", {})
+            assert len(signatures.nearest(db, 1, encode(query[None, :])[0], 200, scope)) < len(farthest)
         found = arms.vector_arm(db, tenant, query, scope, visible=visible)()
+        similar = signatures.nearest(db, 1, encode(query[None, :])[0], 200, scope)
         db.rollback()
-    assert {UUID(bytes=id_) for id_ in found} == set(farthest)
+    assert {UUID(bytes=id_) for id_ in found} == set(similar) == set(farthest)
 
 
 def test_words_are_counted_by_the_facts_that_hold_them(memory: Memory) -> None:

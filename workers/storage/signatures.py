@@ -1,7 +1,6 @@
 """Signatures: the vector index, 128 bytes a fact; scanned exactly, or by HNSW in a large namespace."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -64,6 +63,8 @@ SCAN_AMONG = NEAREST_AMONG.replace(
 SCAN_THEN = NEAREST_THEN.replace(
     "signatures.namespace = %(namespace)s", "signatures.namespace = (select %(namespace)s::int)"
 )
+
+SCANS = {NEAREST_AMONG: SCAN_AMONG, NEAREST_THEN: SCAN_THEN}
 
 # An exact count with an index-only scan.
 STANDING = """
@@ -183,35 +184,14 @@ def ask_nearest(
     *,
     indexed: bool = True,
     visible: bool = False,
+    later: Connection | None = None,
 ) -> Callable[[], tuple[list[Key], Floats]]:
     """Send the query of `nearest`; return its reader, which gives n ids, nearest first, and their n distances.
 
     All live signatures are read unless the namespace may be `indexed`. With `visible`, each fact's validity is checked
-    before the limit, which takes several times as long.
+    before the limit, which takes several times as long. The reader uses the connection `later`, by default the same, if
+    an index did not find enough facts that pass filters.
     """
-    statement, given = _asked(namespace, query, limit, scope, indexed=indexed, visible=visible)
-    found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
-    return partial(_nearest, found)
-
-
-def rescan(
-    db: Connection, namespace: int, query: Bytes, limit: int, scope: Scope, *, visible: bool = False
-) -> tuple[list[Key], Floats] | None:
-    """Search again by a scan, if a search with filters that gave fewer than `limit` facts was by the vector index.
-
-    An index is left after `hnsw.max_scan_tuples`, when the filters may not have left enough facts yet.
-    """
-    statement, given = _asked(namespace, query, limit, scope, visible=visible)
-    scan = {NEAREST_AMONG: SCAN_AMONG, NEAREST_THEN: SCAN_THEN}.get(statement)
-    if scan is None or index_name(namespace) not in str(db.execute(f"explain {statement}", given).fetchall()):
-        return None
-    return _nearest(db.execute(scan, given, binary=True, prepare=False))
-
-
-def _asked(
-    namespace: int, query: Bytes, limit: int, scope: Scope | None, *, indexed: bool = True, visible: bool = False
-) -> tuple[str, dict[str, Any]]:
-    """Return the statement of `nearest` and its parameters."""
     given: dict[str, Any] = {"namespace": namespace, "query": Bit(query.tobytes()), "limit": limit}
     statement = NEAREST if indexed else SCAN
     if scope is not None and scope.looks_back:
@@ -220,7 +200,27 @@ def _asked(
         statement, given = NEAREST_AMONG, given | scope.parameters
     if scope is not None and (visible or scope.past) and not scope.ever:
         statement, given = NEAREST_THEN, given | scope.parameters
-    return statement, given
+    found = db.execute(statement, given, binary=True, prepare=None if statement == SCAN else False)
+
+    def read() -> tuple[list[Key], Floats]:
+        near = _nearest(found)
+        if indexed and len(near[0]) < limit:
+            return _scanned(later or db, namespace, statement, given) or near
+        return near
+
+    return read
+
+
+def _scanned(db: Connection, namespace: int, statement: str, given: dict[str, Any]) -> tuple[list[Key], Floats] | None:
+    """Return the results of a scan, if a statement with filters was run by the vector index.
+
+    An index is left after `hnsw.max_scan_tuples`, when the filters may not have left enough facts yet.
+    """
+    scan = SCANS.get(statement)
+    if scan is None:
+        return None
+    plan = db.execute(f"explain {statement}", given, prepare=False).fetchall()
+    return _nearest(db.execute(scan, given, binary=True, prepare=False)) if index_name(namespace) in str(plan) else None
 
 
 def _nearest(found: Cursor) -> tuple[list[Key], Floats]:

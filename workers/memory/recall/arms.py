@@ -330,15 +330,8 @@ def vector_arm(
     own, most = signature.encode(query[None, :])[0], max(ARM_SIZE, limit)
     if scope.filters.filters() == WITHOUT_DOCUMENTS.filters() and not documents.any_chunk(db, namespace.id):
         scope = replace(scope, filters=NO_FILTERS)
-    ask = signatures.ask_nearest(db, namespace.id, own, most, scope, indexed=indexed, visible=visible)
-
-    def read() -> dict[Key, float]:
-        found = ask()
-        if indexed and len(found[0]) < most:
-            found = signatures.rescan(later or db, namespace.id, own, most, scope, visible=visible) or found
-        return _with_cosines(*found)
-
-    return read
+    found = signatures.ask_nearest(db, namespace.id, own, most, scope, indexed=indexed, visible=visible, later=later)
+    return lambda: _with_cosines(*found())
 
 
 def _with_cosines(ids: list[Key], differing: Floats) -> dict[Key, float]:
