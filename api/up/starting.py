@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
 from ebb.broker import celery_configuration
@@ -258,7 +259,7 @@ def _wait_for_database(system: System, report: Report, *, own: bool) -> None:
         if (server.data / "recovery.signal").exists():
             report("PostgreSQL recovers from its archive, which may take hours")
             seconds = math.inf
-        fault = lambda: servers.postgres_fault(server.url("postgres"))  # noqa: E731 - a short one
+        fault = partial(servers.postgres_fault, server.url("postgres"))
         _wait(system, ("postgres",), lambda: _has_recovered(server), seconds, fault)
         servers.ensure_database(server, DATABASE)
     elif (cause := servers.postgres_fault(url)) is not None:
@@ -272,7 +273,8 @@ def _has_recovered(server: servers.Postgres) -> bool:
 def _wait_for_redis(system: System, *, own: bool) -> None:
     url = system.state.redis_url
     if own:
-        _wait(system, ("redis",), lambda: servers.redis_fault(url) is None, fault=lambda: servers.redis_fault(url))
+        fault = partial(servers.redis_fault, url)
+        _wait(system, ("redis",), lambda: fault() is None, fault=fault)
     elif (cause := servers.redis_fault(url)) is not None:
         raise UnavailableError(f"The Redis of EBB_REDIS_URL cannot be used: {cause}")
 

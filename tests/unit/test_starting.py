@@ -3,6 +3,7 @@
 import stat
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_why_a_server_of_its_own_cannot_be_reached_is_said(tmp_path: Path, monke
     home, postgres = Home(tmp_path), servers.Postgres(data=tmp_path, sockets=tmp_path)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         started = supervision.System(home, State("", "", ""), process, supervision.Supervisor(home.control), {})
-        fault = lambda: servers.postgres_fault(postgres.url("postgres"))  # noqa: E731 - a short one
+        fault = partial(servers.postgres_fault, postgres.url("postgres"))
         with pytest.raises(UnavailableError, match=r'no answer in 0 s \(.*definition of service "elsewhere" not found'):
             starting._wait(started, (), lambda: False, 0, fault)
 
