@@ -122,6 +122,14 @@ def test_where_words_alone_decide_common_ones_find_the_few_facts_that_pass_a_fil
     assert (found.by_meaning, [one.id for one in found.results]) == (False, [wanted])
 
 
+def test_without_a_filter_the_rarest_words_alone_find_facts(memory: Memory) -> None:
+    memory.store(*(f"Penguin {number} swims past the colony." for number in range(15)))
+    memory.store(*(f"Neighbour {number} lives in house {number}." for number in range(500)))
+    search_indexes.count_lexemes(memory.context, "default", day(2))
+    found = memory.having(embedder="hashing").ask("Where does the penguin colony live?", min_relevance=0, limit=100)
+    assert len(found.results) == 15
+
+
 @pytest.mark.parametrize("tag", ["two words", "it's", "back\\slash", "a & b | !c", "naïve ☕"])
 def test_a_tag_is_found_whatever_characters_it_has(memory: Memory, tag: str) -> None:
     id_ = memory.add("Tea at four.", tags=[tag])

@@ -111,8 +111,8 @@ def send_text(
 ) -> Callable[[], TextArm]:
     """Send the search of `search_text`; return a function that reads and scores its results.
 
-    If words are searched `alone`, without vectors, and few facts of the scope have one of the rarest words, the common
-    ones find facts too.
+    If words are searched `alone`, without vectors, and few facts that pass filters or were there at an earlier instant
+    have one of the rarest words, the common ones find facts too.
     """
     terms = informative(of_query, MOST_TERMS)
     if not terms and scope.filters.tag is None:
@@ -123,7 +123,8 @@ def send_text(
 
     def read() -> TextArm:
         found, all_chosen = matches(), len(chosen) == len(terms)
-        if alone and not all_chosen and len(found.ids) < ENOUGH_MATCHES:
+        is_part = scope.selects or scope.past
+        if alone and is_part and not all_chosen and len(found.ids) < ENOUGH_MATCHES:
             every = candidates.matches(db, namespace, lexemes, lexemes, scope, MOST_MATCHES)()
             found, all_chosen = (every, True) if len(every.ids) < MOST_MATCHES else (found, False)
         return _scored(db, namespace, query, terms, found, size, all_chosen=all_chosen, among=scope.selects)
