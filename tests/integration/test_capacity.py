@@ -1,5 +1,9 @@
 """Capacity: a namespace over its capacity loses the least valuable facts, within the forget limit."""
 
+import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_hex
 from typing import Any
@@ -325,6 +329,36 @@ def test_a_part_that_takes_long_goes_on_in_further_tasks_batch_by_batch(free: Me
 
     assert done == [False, False, False, True]
     report = passes.finish(narrow.context, run)
+    assert (report.finished, report.counters.crowded) == (True, 5)
+
+
+IN_TASKS = """
+import json, sys
+from workers.tasks import decay
+
+decay.WORK_SECONDS, parts = 0, [json.loads(sys.argv[1])]
+decay.apply.apply_async = lambda kwargs, **_: parts.append(kwargs)
+for part in parts:
+    decay.apply.apply(kwargs=part, throw=True)
+print(json.dumps(parts))
+"""
+
+
+def test_a_task_that_does_not_end_its_part_sends_another_for_the_rest(free: Memory) -> None:
+    fill(free, 20)
+    free.choose({"capacity.facts": 15})
+    run = uuid4()
+    ((_, segment, part),) = passes.plan(free.context, run, day(1))
+    given = {"run": str(run), "segment": segment, "part": part, "grouped": True}
+    own = free.context.settings
+    environment = {
+        "EBB_DATABASE_URL": own.database_url, "EBB_REDIS_URL": own.redis_url, "EBB_DECAY_BATCH": "2",
+        "EBB_FORGET_LIMIT": "1",
+    }  # fmt: skip
+    program = [sys.executable, "-c", IN_TASKS, json.dumps(given)]
+    said = subprocess.run(program, env=os.environ | environment, check=True, stdout=subprocess.PIPE).stdout
+    assert json.loads(said) == [given] * 4
+    report = passes.finish(free.context, run)
     assert (report.finished, report.counters.crowded) == (True, 5)
 
 
