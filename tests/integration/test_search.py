@@ -2,11 +2,13 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from uuid import UUID
 
 import pytest
 from ebb.contract.recall import Filters
 from memory import ON_CITUS, Memory, day, wait_for
+from pgvector import Bit
 
 from workers.admin import search_indexes
 from workers.coordination import signals
@@ -74,6 +76,28 @@ def test_all_facts_are_read_where_a_filter_leaves_too_few_of_those_that_an_index
         similar = signatures.nearest(db, 1, encode(query[None, :])[0], 200, scope)
         db.rollback()
     assert {UUID(bytes=id_) for id_ in found} == set(similar) == set(farthest)
+
+
+def signatures_read(plan: dict[str, Any]) -> int:
+    """Return how many signatures a plan has read."""
+    own = plan["Actual Rows"] * plan["Actual Loops"] if plan.get("Relation Name") == "signatures" else 0
+    return int(own) + sum(map(signatures_read, plan.get("Plans", [])))
+
+
+def test_a_scan_reads_the_signatures_of_facts_that_pass_filters_alone_though_all_are_expected_to(
+    memory: Memory,
+) -> None:
+    memory.store(*({"text": f"Guest {number} prefers room {number * 7}.", "source": "diary"} for number in range(600)))
+    query = memory.context.embedder.embed(["A desk."])
+    given = {"namespace": 1, "query": Bit(encode(query)[0].tobytes()), "limit": 200}
+    with connect(memory.context.database_url) as db:
+        db.execute("analyze facts; analyze signatures")
+        db.execute("update facts set source = 'mail' where id <> all(array(select id from facts order by id limit 30))")
+        values = given | Scope(day(1), Filters(source="diary")).parameters
+        row = db.execute(f"explain (analyze, format json) {signatures.SCAN_AMONG}", values).fetchone()
+        db.rollback()
+    assert row is not None
+    assert signatures_read(row[0][0]["Plan"]) <= 30
 
 
 def test_words_are_counted_by_the_facts_that_hold_them(memory: Memory) -> None:

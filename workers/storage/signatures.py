@@ -55,14 +55,22 @@ NEAREST_AMONG = f"""
 
 NEAREST_THEN = NEAREST_AMONG.replace(FILTERED, f"{FILTERED}\n            and {SEEN_THEN}")
 
-# Not by the vector index of a namespace, which the planner can use only where it knows the namespace.
-SCAN_AMONG = NEAREST_AMONG.replace(
-    "signatures.namespace = %(namespace)s", "signatures.namespace = (select %(namespace)s::int)"
-)
+# Reads the facts first, of which filters leave few. The planner may expect many of them, and else look up the facts of
+# all signatures one by one.
+SCAN_AMONG = f"""
+    select array_send(array_agg(fact order by distance)), array_send(array_agg(distance order by distance))
+    from (
+        select fact, signature <~> %(query)s as distance from signatures
+        where namespace = (select %(namespace)s::int) and (%(ever)s or live) and fact = any(array(
+            select id from facts
+            where namespace = (select %(namespace)s::int) and {FILTERED}
+                and (%(ever)s or forgotten_at is null and superseded_at is null)
+        ))
+        order by signature <~> %(query)s limit %(limit)s
+    ) as near
+"""
 
-SCAN_THEN = NEAREST_THEN.replace(
-    "signatures.namespace = %(namespace)s", "signatures.namespace = (select %(namespace)s::int)"
-)
+SCAN_THEN = SCAN_AMONG.replace(FILTERED, f"{FILTERED}\n                and {SEEN_THEN}")
 
 SCANS = {NEAREST_AMONG: SCAN_AMONG, NEAREST_THEN: SCAN_THEN}
 
