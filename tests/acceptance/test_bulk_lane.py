@@ -1,5 +1,6 @@
 """The bulk lane in a running system: large batches in slices, costly recalls in turn, and kills in between."""
 
+import json
 import time
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4, uuid5
@@ -12,7 +13,9 @@ from live_system import SHORTEST_PAUSE, LiveSystem, eventually, kill_child
 from workers.clock import UNTIL
 from workers.coordination import bulk, outbox
 from workers.coordination.bulk import Batch, Slice
+from workers.coordination.redis import open_redis
 from workers.errors import InvalidInputError
+from workers.queues import MAINTENANCE, lists_of
 
 pytestmark = pytest.mark.acceptance
 
@@ -156,3 +159,18 @@ def test_a_large_batch_of_a_new_namespace_has_its_tables_analyzed(idle: LiveSyst
         (known,) = idle.rows(STATISTICS)
         client.store_many(stones(1_000), namespace="new")
         eventually(lambda: idle.rows(STATISTICS) != [known], "the planner knows two namespaces")
+
+
+@ON_ONE_SHARD
+@pytest.mark.skipif(bool(CITUS_URL), reason="statistics are those of each node")
+def test_many_slices_of_a_new_namespace_ask_for_one_analysis(idle: LiveSystem) -> None:
+    """No worker takes maintenance: what is asked for stays in the queue."""
+    idle.start("worker")
+    with idle.client() as client:
+        client.store_many(stones(30))
+        idle.rows("alter table facts set (autovacuum_enabled = off)")
+        idle.rows("analyze facts")
+        client.store_many(stones(2_000), namespace="new")
+    with open_redis(idle.redis_url) as queues:
+        waiting = [json.loads(one) for name in lists_of(MAINTENANCE) for one in queues.lrange(name, 0, -1)]
+    assert [one["headers"]["task"] for one in waiting].count("memory.analyze") == 1

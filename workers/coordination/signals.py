@@ -30,6 +30,7 @@ DONE = "ebb:done"
 WORKING = "ebb:working"
 BEGUN = "ebb:begun"
 TIDIED = "ebb:tidied"
+ANALYZED = "ebb:analyzed"
 ALIVE = "ebb:alive"
 DATABASES = "ebb:databases"
 SETTINGS = "ebb:settings"
@@ -88,6 +89,11 @@ def may_start_pass(redis: Redis) -> bool:
 def may_start_janitor(redis: Redis, namespace: str) -> bool:
     """Return whether a store may trigger the janitor: at most once a minute per namespace."""
     return bool(redis.set(f"{TIDIED}:{namespace}", 1, nx=True, ex=COOLDOWN_SECONDS))
+
+
+def may_analyze(redis: Redis, namespace: str) -> bool:
+    """Return whether to have a namespace analyzed: at most once a minute, as each part of an import may ask for it."""
+    return bool(redis.set(f"{ANALYZED}:{namespace}", 1, nx=True, ex=COOLDOWN_SECONDS))
 
 
 @contextmanager

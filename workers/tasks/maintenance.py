@@ -113,8 +113,8 @@ def analyze(_: Task, asked: Scoped) -> None:
 
 
 def analyze_new(namespace: str) -> None:
-    """Send `memory.analyze` if the planner does not know a namespace that has many facts."""
-    if search_indexes.statistics_lack(context, namespace):
+    """Send `memory.analyze`, at most once a minute, if the planner does not know a namespace that has many facts."""
+    if search_indexes.statistics_lack(context, namespace) and signals.may_analyze(context.redis, namespace):
         analyze.apply_async(kwargs={"namespace": namespace})
 
 
