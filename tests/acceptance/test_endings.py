@@ -10,6 +10,8 @@ from live_api import serving
 from live_system import LiveSystem, eventually
 from stand_in import StandIn
 
+from workers.coordination import signals
+
 pytestmark = pytest.mark.acceptance
 
 
@@ -50,3 +52,17 @@ def test_facts_that_end_soon_are_in_an_event_and_a_request_and_the_call_that_bot
     assert kept.json() == {"decided": 1, "ids": [stored["id"]], "left": 0}
     ends = live.ebb_json("history", stored["id"], "-n", namespace)["ends_at"]
     assert datetime.fromisoformat(stored["ends_at"]) < datetime.fromisoformat(ends)
+
+
+def test_notices_are_sent_by_one_task_at_a_time(live: LiveSystem, namespace: str, webhook: StandIn) -> None:
+    def noticed() -> list[str]:
+        return [one["namespace"] for one in webhook.requests if one["namespace"] == namespace]
+
+    with live.client(namespace) as client:
+        client.store("The plumber comes on Friday at nine.", decay_class="short")
+    with signals.try_lock(live.own_keys, "notices", 60):
+        live.send("memory.notify_endings", {})
+        live.settle()
+    assert noticed() == []
+    live.send("memory.notify_endings", {})
+    eventually(noticed, "a notice")

@@ -153,7 +153,8 @@ def keep(self: Task, asked: contract.Keep) -> dict[str, Any]:
 def notify_endings(self: Task, asked: NoticesPart) -> None:
     """Send notices of facts that end soon, to the webhook and as the Celery event `memory-ending`.
 
-    A successor continues with further namespaces after 30 seconds.
+    A successor continues with further namespaces after 30 seconds. A concurrent task ends at once: a webhook that does
+    not answer may take longer than until beat sends the next.
     """
     at, until = write_instant(self, asked.now), time.monotonic() + WORK_SECONDS
 
@@ -164,7 +165,8 @@ def notify_endings(self: Task, asked: NoticesPart) -> None:
     def step(place: embed.Position) -> embed.Position | None:
         return endings.notify(context, place, at, until, announce)
 
-    rest = walk(asked, step, until, everywhere=True, start=embed.START, own=True)
+    with signals.try_lock(context.redis, "notices", WORK_SECONDS * 2, task_id=self.request.id) as alone:
+        rest = walk(asked, step, until, everywhere=True, start=embed.START, own=True) if alone else None
     if rest is not None:
         notify_endings.apply_async(kwargs=going_on(rest) | {"now": at.isoformat()})
 
