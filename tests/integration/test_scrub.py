@@ -170,3 +170,18 @@ def test_a_scrub_that_finds_a_table_in_use_says_so(memory: Memory) -> None:
         db.execute("select from vectors")
         with pytest.raises(UnavailableError, match="in use"):
             purge.scrub(memory.context, day(1))
+
+
+@pytest.mark.skipif(ON_CITUS, reason="rows are removed on each node")
+def test_what_an_older_transaction_may_read_is_not_taken_for_cleaned(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "READERS_SECONDS", 0.1)
+    with connect(memory.context.database_url) as db:
+        db.execute("set transaction isolation level repeatable read")
+        db.execute("select from namespaces")
+        erase_facts(memory, 1)
+        assert not purge.clean(memory.context, day(1))
+        with pytest.raises(UnavailableError, match="in use"):
+            purge.scrub(memory.context, day(1))
+    assert purge.clean(memory.context, day(1))

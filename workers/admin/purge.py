@@ -163,7 +163,8 @@ def clean(context: Context, now: datetime) -> bool:
             server.vacuum(db)
         except psycopg.errors.LockNotAvailable:
             log.warning(
-                "not cleaned of what was erased, for a table is being indexed or vacuumed: the next cleaning does it"
+                "not cleaned of what was erased, for a table is being indexed or vacuumed, or a long transaction may "
+                "still read it: the next cleaning does it"
             )
             return False
         _, away = _clean_redis(context)

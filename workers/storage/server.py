@@ -179,12 +179,34 @@ FILL = "select pg_logical_emit_message(true, 'ebb', ''), pg_switch_wal()"
 
 RELOAD_SECONDS = 5.0
 
+NEXT = "select pg_snapshot_xmax(pg_current_snapshot())::xid"
+
+# A vacuum keeps what a transaction may still read, also one of a replica, and does not wait for it. Other vacuums read
+# nothing.
+OLDER = """
+    select exists (
+        select from pg_stat_activity
+        where (datname = current_database() or backend_type = 'walsender') and pid <> pg_backend_pid()
+            and greatest(age(backend_xmin), age(backend_xid)) > age(%(xid)s::xid)
+            and pid not in (select pid from pg_stat_progress_vacuum)
+    ) or exists (select from pg_replication_slots where age(xmin) > age(%(xid)s::xid))
+"""
+
+READERS_SECONDS = 20.0
+"""How long to wait for transactions that began before a vacuum, as for a lock."""
+
 
 def vacuum(db: Connection) -> None:
-    """Remove dead rows from tables, indexes and statistics without blocking others; `db` must be in autocommit."""
+    """Remove dead rows from tables, indexes and statistics without blocking others; `db` must be in autocommit.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: a transaction may read such rows for too long, or a table is in use.
+    """
     db.execute("set statement_timeout = 0")
+    _wait_for_readers(db)
     db.execute(VACUUM)
     _renew_statistics(db)
+    _wait_for_readers(db)
     db.execute("vacuum pg_catalog.pg_statistic")
 
 
@@ -194,13 +216,15 @@ def rewrite(db: Connection) -> bool:
     Readers and writers are blocked meanwhile. `db` must be in autocommit.
 
     Raises:
-        psycopg.errors.LockNotAvailable: a transaction holds a table for too long; nothing is lost.
+        psycopg.errors.LockNotAvailable: a transaction holds a table, or may read dead rows, for too long.
     """
     if not scalar(db, OWNED):
         return False
     db.execute("set statement_timeout = 0")
+    _wait_for_readers(db)
     db.execute(REWRITE)
     _renew_statistics(db)
+    _wait_for_readers(db)
     db.execute("vacuum full pg_catalog.pg_statistic")
     return True
 
@@ -229,6 +253,15 @@ def recycle_log(db: Connection) -> None:
     """Have the server recycle segments of its log again."""
     db.execute("alter system reset wal_recycle")
     _reload(db)
+
+
+def _wait_for_readers(db: Connection) -> None:
+    """Wait for the end of the transactions that may still read rows deleted until now, which a vacuum would keep."""
+    until, xid = time.monotonic() + READERS_SECONDS, scalar(db, NEXT)
+    while scalar(db, OLDER, {"xid": xid}):
+        if time.monotonic() >= until:
+            raise psycopg.errors.LockNotAvailable("a long transaction may still read what was erased")
+        time.sleep(0.05)
 
 
 def _renew_statistics(db: Connection) -> None:
