@@ -312,7 +312,7 @@ def test_what_is_over_capacity_waits_an_hour_at_most_for_the_other_parts_of_a_pa
 
     passes.apply(free.context, crowded, lambda: None)
     waiting = passes.finish(free.context, run).counters.crowded
-    free.rows("update decay_runs set started_at = started_at - interval '61 minutes'")
+    free.rows("update decay_runs set started_at = now() - interval '61 minutes'")
     passes.apply(free.context, crowded, lambda: None)
 
     assert (waiting, passes.finish(free.context, run).counters.crowded) == (0, 5)
