@@ -139,6 +139,8 @@ def test_the_metrics_match_the_golden_file(live: LiveSystem) -> None:
     with serving(live) as api:
         api.post("/memory/facts", json={"text": "The key hangs by the door."}).raise_for_status()
         api.post("/memory/recall", json={"query": "Where is the key?"}).raise_for_status()
+        gone = api.post("/memory/facts", json={"text": "The door is green."}).json()["id"]
+        api.delete(f"/memory/facts/{gone}").raise_for_status()
         api.post("/memory/decay?everywhere=true", json={}).raise_for_status()
         live.settle()
         signals.count(live.own_keys, signals.FAILURES, "memory.store")
