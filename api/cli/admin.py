@@ -136,21 +136,23 @@ def branch(
 
 
 def _facts_to_drop(memory: "Client", older: str | None) -> int:
-    """Return the number of facts of a branch, or of the branches of a namespace, of one age or all."""
+    """Return the number of facts, also forgotten ones, of a branch, or of the branches of one age or all."""
     own = memory.perform(STATS, {})
     if own["branch_of"] is not None and older is None:
-        return int(own["facts"])
+        return int(own["facts"] + own["forgotten"])
     days = older and older.removesuffix("d").lstrip("0")
     listed = memory.perform(BRANCHES, {"everywhere": False})["branches"]
-    return sum(one["facts"] for one in listed if days in (None, str(one["days"])))
+    return sum(one["facts"] + one.get("forgotten", 0) for one in listed if days in (None, str(one["days"])))
 
 
 def _list(found: dict[str, Any]) -> None:
     if not found["branches"]:
         output.console().print("There is no branch.")
         return
-    columns = ("branch", "of", "days", "facts")
-    rows = [[*(one[name] for name in columns), "" if one["complete"] else "incomplete"] for one in found["branches"]]
+    columns = ("branch", "of", "days", "facts", "forgotten")
+    rows = [
+        [*(one.get(name, "") for name in columns), "" if one["complete"] else "incomplete"] for one in found["branches"]
+    ]
     output.print_table([*columns, ""], rows)
 
 

@@ -18,6 +18,7 @@ from workers.coordination import signals
 from workers.errors import NotFoundError
 from workers.memory import namespace_settings
 from workers.storage.api_keys import ApiKey
+from workers.storage.branches import Branch
 from workers.tasks.decay import answered, hand_over
 from workers.tasks.operation import Upkeep, internal, task_of, verb_of
 from workers.tasks.task import HOURS, RETRY_SECONDS, WORK_SECONDS, OnceTask, context, write_instant
@@ -49,7 +50,7 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     """Copy a namespace with every instant shifted into the past; the last successor answers."""
     made = branching.begin(context, asked.namespace, asked.older, is_new=asked.asked_by is None)
     if made.complete:
-        unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)}
+        unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)[0]}
         return answered(asked, unchanged)
     until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
     try:
@@ -64,24 +65,26 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     except OVERTAKEN:
         given = {"pairs": pairs, "after": str(place)}
         hand_over(self, asked, given, "waits for another task", countdown=RETRY_SECONDS)
-    return answered(asked, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)})
+    return answered(asked, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)[0]})
 
 
 @task_of(contract.BRANCHES, contract.ListBranches)
 def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
     """Return the branches of a namespace, or with `everywhere` all, by name."""
     found = branching.listed(context, asked.scope)
-    listed = [
-        {
-            "branch": one.name,
-            "of": one.original,
-            "days": None if one.age is None else one.age.days,
-            "complete": one.complete,
-            "facts": branching.facts(context, one),
-        }
-        for one in found[:MOST_RESULTS]
-    ]
-    return {"branches": listed, "total": len(found)}
+    return {"branches": [_listed(one) for one in found[:MOST_RESULTS]], "total": len(found)}
+
+
+def _listed(one: Branch) -> dict[str, Any]:
+    live, forgotten = branching.facts(context, one)
+    return {
+        "branch": one.name,
+        "of": one.original,
+        "days": None if one.age is None else one.age.days,
+        "complete": one.complete,
+        "facts": live,
+        "forgotten": forgotten,
+    }
 
 
 @task_of(contract.DROP_BRANCH, DropPart, base=OnceTask, **HOURS)

@@ -158,6 +158,7 @@ class Branch(Answer):
     days: int | None = Field(description="by how many days its instants are older")
     complete: bool = Field(description="false: its making was interrupted; make it again to complete it")
     facts: int = Field(description="its number of live facts")
+    forgotten: int = Field(default=0, description="its number of forgotten facts, which a drop erases too")
 
 
 class Branches(Answer):
