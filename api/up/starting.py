@@ -216,9 +216,9 @@ def _start_workers(system: System, report: Report, *, reembed: bool) -> None:
     if reembed:
         with closing(Client(system.state.redis_url)) as client:
             client.send("memory.embed_pending", {})
-    _wait(system, supervision.OWN, lambda: answers(system.state.flower_url, "/healthcheck"))
+    _wait_for_answer(system, system.state.flower_url, "/healthcheck")
     report("Flower answers")
-    _wait(system, supervision.OWN, lambda: answers(system.state.api_url, "/health/live"))
+    _wait_for_answer(system, system.state.api_url, "/health/live")
     report("The API answers")
     _wait(system, supervision.OWN, lambda: all(one.state == "running" for one in system.supervisor.processes()))
 
@@ -277,6 +277,11 @@ def _wait_for_redis(system: System, *, own: bool) -> None:
         _wait(system, ("redis",), lambda: fault() is None, fault=fault)
     elif (cause := servers.redis_fault(url)) is not None:
         raise UnavailableError(f"The Redis of EBB_REDIS_URL cannot be used: {cause}")
+
+
+def _wait_for_answer(system: System, url: str, path: str, seconds: float = READY_SECONDS) -> None:
+    fault = f"{url}{path} does not answer"
+    _wait(system, supervision.OWN, lambda: answers(url, path), seconds, lambda: fault)
 
 
 def _wait(

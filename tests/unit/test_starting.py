@@ -57,6 +57,15 @@ def test_why_a_server_of_its_own_cannot_be_reached_is_said(tmp_path: Path, monke
             starting._wait(started, (), lambda: False, 0, fault)
 
 
+def test_a_process_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(starting, "check_running", lambda *_: None)
+    home = Home(tmp_path)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        started = supervision.System(home, State("", "", ""), process, supervision.Supervisor(home.control), {})
+        with pytest.raises(UnavailableError, match=r"\(http://127.0.0.1:1/healthcheck does not answer"):
+            starting._wait_for_answer(started, "http://127.0.0.1:1", "/healthcheck", 0)
+
+
 def test_after_the_last_port_the_api_gets_one_that_browsers_open() -> None:
     assert starting._port_after(65_535) > 1024
 
