@@ -13,6 +13,7 @@ from memory import ON_CITUS, Memory, day
 
 from workers import graph
 from workers.admin import purge, search_indexes
+from workers.context import Context
 from workers.coordination import idempotency, signals
 from workers.coordination.redis import own_keys
 from workers.errors import UnavailableError
@@ -63,7 +64,16 @@ def test_what_a_killed_task_left_uncleaned_is_cleaned_by_the_next(
     with pytest.raises(KeyboardInterrupt):
         purge.clean(memory.context, day(1))
     monkeypatch.undo()
+    await_end_of_cleaning(memory.context)
     assert purge.clean(memory.context, day(1))
+
+
+def await_end_of_cleaning(context: Context) -> None:
+    """Wait until the server has ended the sessions of earlier cleanings, which it does after their connections end."""
+    for _ in context.each_shard():
+        with connect(context.direct_database_url, autocommit=True) as db:
+            db.execute(tombstones.CLAIM_CLEANING.replace("try_", ""), {"key": tombstones.CLEANING_LOCK})
+            db.execute("select pg_advisory_unlock_all()")
 
 
 def test_of_two_that_clean_at_once_one_cleans_and_if_it_is_killed_the_next_does(memory: Memory) -> None:
@@ -132,8 +142,10 @@ def test_erasures_reach_the_redis_of_every_group_and_are_kept_until_all_answered
             assert purge.GROUP_IS_AWAY.format(1) in purge.scrub(partly.context, day(1))
             assert not purge.clean(partly.context, day(1))
             assert idempotency.kept_answer(redis, "one")
+            await_end_of_cleaning(groups.context)
             assert erase(groups.context, day(1))
             assert idempotency.kept_answer(redis, "one") is idempotency.kept_answer(redis, "two") is None
+            await_end_of_cleaning(groups.context)
             assert not purge.clean(groups.context, day(1))
 
 
