@@ -210,7 +210,7 @@ def test_one_text_that_the_server_cannot_take_leaves_no_other_without_vector(
 ) -> None:
     monkeypatch.setattr(endpoint, "_backoff", lambda _: 0.0)
     server.always = failure(400)
-    quick = away.having(embedding_timeout=0.2)
+    quick = away.having(embedding_timeout=0.5)
     poison = away.add("This is poison.", namespace="default")
     others = [away.add(f"Guest {number} takes tea.", namespace="theirs") for number in range(3)]
     server.always = picky(POISONED[fault])
@@ -225,7 +225,7 @@ def test_one_text_that_the_server_cannot_take_leaves_no_other_without_vector(
 @pytest.mark.parametrize("fault", ["500", "a broken connection", "silence"])
 def test_storing_a_text_that_the_server_cannot_take_delays_no_other(away: Memory, server: StandIn, fault: str) -> None:
     server.always = picky(POISONED[fault])
-    quick = away.having(embedding_timeout=0.2)
+    quick = away.having(embedding_timeout=0.5)
     with closing(quick.context):
         for namespace in ("ours", "theirs"):
             (poison,) = quick.store("This is poison.", namespace=namespace)
