@@ -14,7 +14,14 @@ from workers.context import Context
 from workers.coordination import signals
 from workers.errors import LanguageMismatchError, SettingsError
 from workers.storage import deep, namespaces, server, signatures, words
-from workers.storage.connection import Connection, connect, lift_limits, limit_statements, transaction
+from workers.storage.connection import (
+    Connection,
+    again_after_deadlock,
+    connect,
+    lift_limits,
+    limit_statements,
+    transaction,
+)
 from workers.storage.server import IndexSize
 
 log = logging.getLogger(__name__)
@@ -30,9 +37,6 @@ QUICK_SECONDS = 5.0
 
 COUNTING_SECONDS = 600.0
 """Time after which another call may count large namespaces, although one that did not end may still do so."""
-
-REBUILDS = 10
-"""Attempts to rebuild the words of facts, as facts that just sink into deep memory can cause a deadlock."""
 
 MOST_COUNTING = 0.1
 """Maximum share of the time for which the words of one large namespace are counted: a count reads all of its facts."""
@@ -216,7 +220,7 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
     Raises:
         SettingsError: the server has no such text search configuration, or is a Citus cluster; nothing was changed.
     """
-    names = [name for _ in context.each_shard() for name in _rebuilt_words(context)]
+    names = [name for _ in context.each_shard() for name in again_after_deadlock(partial(_rebuilt_words, context))]
     facts = 0
     for place, name in enumerate(names, start=1):
         facts += count_lexemes(context, name, now)
@@ -224,27 +228,25 @@ def reindex(context: Context, now: datetime, on_counted: Callable[[int, int], No
     return facts
 
 
-def _rebuilt_words(context: Context, attempts: int = REBUILDS) -> list[str]:
-    """Rebuild the words of all facts of a shard; return its namespaces, whose words are to be counted."""
-    try:
-        with transaction(context.database_url) as db:
-            lift_limits(db)
-            _check_installed(db, context.settings.language)
-            _refuse_citus(db)
-            words.language(db, lock=True)
-            deep.lock(db)  # before facts, as facts that leave deep memory are locked in this order
-            words.choose_language(db, context.settings.language)
-            words.rebuild(db)
-            for tenant in namespaces.all_ids(db):
-                deep.stem(db, tenant)
-            names = namespaces.all_names(db)
-            for name in names:  # before the commit, so that they are counted although this process ends
-                signals.mark_grown(context.redis, name)
-            return names
-    except psycopg.errors.DeadlockDetected:
-        if attempts == 1:
-            raise
-        return _rebuilt_words(context, attempts - 1)
+def _rebuilt_words(context: Context) -> list[str]:
+    """Rebuild the words of all facts of a shard; return its namespaces, whose words are to be counted.
+
+    A fact that sinks into deep memory meanwhile can cause a deadlock.
+    """
+    with transaction(context.database_url) as db:
+        lift_limits(db)
+        _check_installed(db, context.settings.language)
+        _refuse_citus(db)
+        words.language(db, lock=True)
+        deep.lock(db)  # before facts, as facts that leave deep memory are locked in this order
+        words.choose_language(db, context.settings.language)
+        words.rebuild(db)
+        for tenant in namespaces.all_ids(db):
+            deep.stem(db, tenant)
+        names = namespaces.all_names(db)
+        for name in names:  # before the commit, so that they are counted although this process ends
+            signals.mark_grown(context.redis, name)
+        return names
 
 
 def _refuse_citus(db: Connection) -> None:

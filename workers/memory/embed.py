@@ -5,13 +5,13 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 from uuid import UUID
 
 import numpy as np
-import psycopg
 
 from workers.context import PROBE, Context
 from workers.coordination import pause
@@ -23,7 +23,7 @@ from workers.embedding.vectors import REQUEST_BYTES, batches
 from workers.errors import EmbedderAwayError, EmbedderMismatchError, EmbedderPausedError, EmbeddingError
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, due, facts, namespaces, signatures, vectors
-from workers.storage.connection import Connection, lift_limits, transaction
+from workers.storage.connection import Connection, again_after_deadlock, lift_limits, transaction
 from workers.storage.vectors import StoredEmbedder
 
 log = logging.getLogger(__name__)
@@ -33,9 +33,6 @@ EMBEDDING_SECONDS = 15.0
 
 TRYING_SECONDS = 30.0
 """The same for a batch of pending facts, which are embedded one by one if that fails."""
-
-RESETS = 10
-"""Attempts to replace the embedder, as writers that lock facts in another order can cause a deadlock."""
 
 LEFT_OUT_SECONDS = 600.0
 """Time for which a text is left out at which the embedder did not answer any more."""
@@ -263,27 +260,22 @@ def reset(context: Context) -> int:
     if context.settings.redis_url:
         pause.Pause(context.redis, pause.EMBEDDER).answered()  # end a pause: the embedder may have been repaired
     context.embedder.embed([PROBE])
-    waiting = sum(_reset_shard(context) for _ in context.each_shard())
+    waiting = sum(again_after_deadlock(partial(_reset_shard, context)) for _ in context.each_shard())
     context.__dict__.pop("known_rules", None)  # cached; they depend on the dimensions
     return waiting
 
 
-def _reset_shard(context: Context, attempts: int = RESETS) -> int:
-    try:
-        with transaction(context.database_url) as db:
-            lift_limits(db)
-            vectors.replace_embedder(db, _own(context))
-            # Facts before vectors, the lock order of a pass, to avoid a deadlock.
-            for _ in range(2):  # again for those that left deep memory, or came there, meanwhile
-                vectors.mark_all_pending(db)
-                vectors.clear_deep(db)
-            vectors.clear(db)  # at the end, as recalls wait from here on
-            signatures.drop_indexes(db)
-            return vectors.count_pending(db)
-    except psycopg.errors.DeadlockDetected:
-        if attempts == 1:
-            raise
-        return _reset_shard(context, attempts - 1)
+def _reset_shard(context: Context) -> int:
+    with transaction(context.database_url) as db:
+        lift_limits(db)
+        vectors.replace_embedder(db, _own(context))
+        # Facts before vectors, the lock order of a pass, to avoid a deadlock.
+        for _ in range(2):  # again for those that left deep memory, or came there, meanwhile
+            vectors.mark_all_pending(db)
+            vectors.clear_deep(db)
+        vectors.clear(db)  # at the end, as recalls wait from here on
+        signatures.drop_indexes(db)
+        return vectors.count_pending(db)
 
 
 def waiting(context: Context) -> int:

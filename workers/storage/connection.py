@@ -10,7 +10,7 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from enum import Enum, auto
 from functools import partial
 from threading import Lock
@@ -37,6 +37,10 @@ Cursor: TypeAlias = psycopg.Cursor[TupleRow]
 Statement: TypeAlias = str | sql.Composed
 Pool: TypeAlias = ConnectionPool["_Own"]
 Row = TypeVar("Row")
+Result = TypeVar("Result")
+
+DEADLOCKS = 10
+"""Attempts of a transaction that locks many rows in another order than writers do, which can cause a deadlock."""
 
 POOL_SIZE = 4
 CONNECT_SECONDS = 5
@@ -290,6 +294,18 @@ class _TracedCursor(psycopg.Cursor[Any]):
         """Run a statement for each of many rows."""
         with tracing.statement(query):
             super().executemany(query, *arguments, **options)
+
+
+def again_after_deadlock(act: Callable[[], Result], attempts: int = DEADLOCKS) -> Result:
+    """Return what `act` returns; while PostgreSQL ends its transaction because of a deadlock, call it again.
+
+    Raises:
+        psycopg.errors.DeadlockDetected: each of the attempts ended so.
+    """
+    for _ in range(attempts - 1):
+        with suppress(psycopg.errors.DeadlockDetected):
+            return act()
+    return act()
 
 
 @contextmanager
