@@ -10,7 +10,7 @@ from ebb.contract import admin, decay, documents, facts, graph, reports, retenti
 from ebb.contract.graph import RELATIONS, Edge
 from ebb.contract.operation import Operation, TaskState, operations
 from ebb.contract.recall import CONTEXT, LOOKUP, RECALL, RECALL_MANY
-from ebb.contract.values import MOST_DAYS, MOST_RESULTS, Flag, Limit, Shallow, text_as
+from ebb.contract.values import MOST_DAYS, MOST_RESULTS, Flag, Limit, Shallow, split_names, text_as
 from fastapi import APIRouter, Path, Response
 from pydantic import WithJsonSchema
 from pydantic.fields import FieldInfo
@@ -114,9 +114,7 @@ def _by_key(memory: Session, given: dict[str, Any]) -> dict[str, Any]:
     Raises:
         RefusedError: the key does not open all of the namespaces, or may not touch.
     """
-    names = given.get("namespaces") or []
-    if isinstance(names, str):  # within a batch
-        names = [name for name in names.split(",") if name.strip()]
+    names = split_names(given.get("namespaces") or [])  # within a batch it may be text
     if not isinstance(names, list) or any(name != memory.namespace for name in names):
         memory.caller.check("system")
     return given | {"touch": touches(memory, given.get("touch"))}

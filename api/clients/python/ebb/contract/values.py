@@ -317,7 +317,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
         yield from _objects(one)
 
 
-def _split(value: Any) -> Any:
+def split_names(value: Any) -> Any:
     """Return names from a list, or from comma-separated text."""
     return [name for name in value.split(",") if name.strip()] if isinstance(value, str) else value
 
@@ -355,8 +355,8 @@ Tag = Annotated[str, Field(max_length=LONGEST_TAG), BeforeValidator(storable), A
 FactId = Annotated[UUID, BeforeValidator(unprefixed)]
 FactIds = list[FactId]
 Prefix = Annotated[str, Field(max_length=128), BeforeValidator(storable)]
-Names = Annotated[list[Name], BeforeValidator(_split)]
-Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(_split), AfterValidator(_once)]
+Names = Annotated[list[Name], BeforeValidator(split_names)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS), BeforeValidator(split_names), AfterValidator(_once)]
 Share = Annotated[FiniteFloat, Field(ge=0, le=1), BeforeValidator(_number)]
 Count = Annotated[int, Field(ge=0, lt=2**31), BeforeValidator(_number)]
 Times = Annotated[int, Field(ge=0, le=MOST_TIMES), BeforeValidator(_number)]
@@ -370,7 +370,7 @@ Cursor = Annotated[
     WithJsonSchema({"type": "string", "maxLength": LONGEST_CURSOR, "pattern": "^[A-Za-z0-9_-]*$"}),
 ]
 Namespace = Annotated[str, BeforeValidator(_namespace), WithJsonSchema(NAMESPACE_SCHEMA)]
-Namespaces = Annotated[list[Namespace], BeforeValidator(_split), AfterValidator(_once)]
+Namespaces = Annotated[list[Namespace], BeforeValidator(split_names), AfterValidator(_once)]
 Query = Annotated[str, Field(min_length=1), BeforeValidator(storable), AfterValidator(_asked)]
 Shallow = AfterValidator(shallow)
 Document = Annotated[dict[str, Any], AfterValidator(storable_within)]
