@@ -44,7 +44,7 @@ FRESH_SECONDS = 3_600.0
 """Age from which keys are fetched again, since an issuer may have withdrawn one."""
 
 AGAIN_SECONDS = 60.0
-"""Time after which keys are fetched again that could not be fetched."""
+"""Age of a failed fetch from which keys are fetched again."""
 
 FAULTS = (
     httpx.HTTPError, httpx.InvalidURL, jwt.PyJWKSetError, TimeoutError,

@@ -291,12 +291,12 @@ def _wait(
     seconds: float = READY_SECONDS,
     fault: Callable[[], str | None] = lambda: None,
 ) -> None:
-    """Wait until `ready`; raise if one of the programs fails meanwhile, or with the `fault` after so many seconds."""
+    """Wait until `ready`; raise if a program fails meanwhile, or after `seconds`, with the reason from `fault`."""
     deadline = time.monotonic() + seconds
     while not ready():
         check_running(system, names)
         if time.monotonic() > deadline:
-            said = f" ({cause})" if (cause := fault()) else ""  # no log has it where the environment leads elsewhere
+            said = f" ({cause})" if (cause := fault()) else ""  # no log knows of a PGSERVICE
             raise UnavailableError(
                 f"{', '.join(names)}: no answer in {seconds:.0f} s{said}. See the logs in {system.home.logs}."
             )

@@ -309,7 +309,7 @@ def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory, first: bool)
         branches.copy(context, made, branches.START)
         branches.conclude(context, made, day(0))
     with at(made.name):
-        assert branches.facts(context, made) == (2, 0)
+        assert branches.live_and_forgotten(context, made) == (2, 0)
         assert sharded.ask("Who has a bicycle?", namespace=made.name).results
         assert [one["occurrence"]["session"] for one in export(context, made.name, day(0)) if "occurrence" in one] == [
             "chat"
@@ -317,7 +317,7 @@ def test_a_branch_is_on_the_shard_of_its_namespace(sharded: Memory, first: bool)
     assert [one.name for one in branches.listed(context, None)] == [f"{name}-older-30d"]
     for shard in range(SHARDS):
         with at(shard):
-            assert branches.facts(context, made) == (2, 0)
+            assert branches.live_and_forgotten(context, made) == (2, 0)
     with at(name):
         branches.drop_facts(context, made)
         branches.drop(context, made)

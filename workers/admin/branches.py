@@ -97,7 +97,7 @@ def conclude(context: Context, branch: Branch, now: datetime) -> None:
     signals.mark_grown(context.redis, branch.name)
 
 
-def facts(context: Context, branch: Branch) -> tuple[int, int]:
+def live_and_forgotten(context: Context, branch: Branch) -> tuple[int, int]:
     """Return the numbers of live and forgotten facts of a branch, whose shard may be another than the caller's."""
     with context.at(branch.name), transaction(context.database_url) as db:
         return tallies.live(db, branch.id), tallies.forgotten(db, branch.id)

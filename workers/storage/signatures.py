@@ -55,8 +55,8 @@ NEAREST_AMONG = f"""
 
 NEAREST_THEN = NEAREST_AMONG.replace(FILTERED, f"{FILTERED}\n            and {SEEN_THEN}")
 
-# Reads the facts first, of which filters leave few. The planner may expect many of them, and else look up the facts of
-# all signatures one by one.
+# Reads the facts that pass the filters first, then their signatures. If the planner expects many such facts, a join
+# would look up the fact of each signature of the namespace.
 SCAN_AMONG = f"""
     select array_send(array_agg(fact order by distance)), array_send(array_agg(distance order by distance))
     from (
@@ -220,7 +220,7 @@ def ask_nearest(
 
 
 def _scanned(db: Connection, namespace: int, statement: str, given: dict[str, Any]) -> tuple[list[Key], Floats] | None:
-    """Return the results of a scan, if a statement with filters was run by the vector index.
+    """Return the results of a scan if a statement with filters was run by the vector index, else None.
 
     An index is left after `hnsw.max_scan_tuples`, when the filters may not have left enough facts yet.
     """

@@ -50,7 +50,11 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     """Copy a namespace with every instant shifted into the past; the last successor answers."""
     made = branching.begin(context, asked.namespace, asked.older, is_new=asked.asked_by is None)
     if made.complete:
-        unchanged = {"branch": made.name, "action": "unchanged", "facts": branching.facts(context, made)[0]}
+        unchanged = {
+            "branch": made.name,
+            "action": "unchanged",
+            "facts": branching.live_and_forgotten(context, made)[0],
+        }
         return answered(asked, unchanged)
     until, pairs, place = time.monotonic() + WORK_SECONDS, asked.pairs, asked.after or branching.START
     try:
@@ -65,7 +69,9 @@ def branch(self: Task, asked: BranchPart) -> dict[str, Any]:
     except OVERTAKEN:
         given = {"pairs": pairs, "after": str(place)}
         hand_over(self, asked, given, "waits for another task", countdown=RETRY_SECONDS)
-    return answered(asked, {"branch": made.name, "action": "made", "facts": branching.facts(context, made)[0]})
+    return answered(
+        asked, {"branch": made.name, "action": "made", "facts": branching.live_and_forgotten(context, made)[0]}
+    )
 
 
 @task_of(contract.BRANCHES, contract.ListBranches)
@@ -76,7 +82,7 @@ def branches(_: Task, asked: contract.ListBranches) -> dict[str, Any]:
 
 
 def _listed(one: Branch) -> dict[str, Any]:
-    live, forgotten = branching.facts(context, one)
+    live, forgotten = branching.live_and_forgotten(context, one)
     return {
         "branch": one.name,
         "of": one.original,
