@@ -162,7 +162,7 @@ def _postgres_answers() -> Iterator[None]:
         psycopg = sys.modules.get("psycopg")  # slow to load; without it no connection was made
         if psycopg is None or not isinstance(error, psycopg.OperationalError | psycopg.errors.InsufficientPrivilege):
             raise
-        from workers.storage.connection import broken_off
+        from workers.storage.refusals import broken_off
 
         raise broken_off(error) from error
 

@@ -96,7 +96,7 @@ def _unforeseen(error: Exception) -> str:
     """Return what went wrong; tables that are missing are reported by the check of the schema."""
     from psycopg import OperationalError, errors  # psycopg is slow to load
 
-    from workers.storage.connection import broken_off
+    from workers.storage.refusals import broken_off
 
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.UndefinedFunction):
         return "cannot be checked without the schema of this version; see above"

@@ -30,7 +30,6 @@ from workers.storage.connection import (
     SEARCH,
     SLOW_SECONDS,
     Connection,
-    _refused,
     close_pools,
     connect,
     in_pipeline,
@@ -41,6 +40,7 @@ from workers.storage.connection import (
     transaction,
     writing,
 )  # fmt: skip
+from workers.storage.refusals import refused
 
 AWAY = "postgresql://postgres@127.0.0.1:1/ebb"
 ADD = "insert into namespaces (name) values ('ours')"
@@ -298,7 +298,7 @@ def test_the_error_for_no_free_connection_says_what_to_do(crowded: str, given: C
 
 
 def test_a_server_that_recovers_is_said_to_take_no_connections_yet() -> None:
-    said = str(_refused("FATAL:  the database system is in recovery mode"))
+    said = str(refused("FATAL:  the database system is in recovery mode"))
     assert said.startswith("PostgreSQL takes no connections yet: FATAL:  the database system is in recovery mode. Try")
 
 
@@ -339,7 +339,7 @@ def test_rights_that_the_role_lacks_are_named_and_what_to_do(
      'FATAL:  role "ebb" is not permitted to log in', 'FATAL:  database "ebb" does not exist'],
 )  # fmt: skip
 def test_a_server_that_refuses_the_role_is_not_said_to_be_away(cause: str) -> None:
-    said = str(_refused(cause))
+    said = str(refused(cause))
     assert said.startswith(f"PostgreSQL refuses this connection: {cause}. Check role, password and database in EBB_")
 
 
@@ -349,7 +349,7 @@ def test_a_server_that_refuses_the_role_is_not_said_to_be_away(cause: str) -> No
      "server does not support SSL, but SSL was required", "FATAL: SSL required"],
 )  # fmt: skip
 def test_a_server_without_a_trusted_tls_connection_is_not_said_to_be_away(cause: str) -> None:
-    said = str(_refused(f'connection failed: connection to server at "10.0.0.1", port 5432 failed: {cause}'))
+    said = str(refused(f'connection failed: connection to server at "10.0.0.1", port 5432 failed: {cause}'))
     assert said.startswith("There is no TLS connection to PostgreSQL: connection failed: ")
     assert f"{cause}. Check the host, `sslmode`" in said
 
@@ -398,8 +398,8 @@ def test_a_node_of_citus_that_ended_is_named_though_citus_calls_it_an_internal_e
 
 
 def test_a_server_without_room_for_a_session_is_named_as_full() -> None:
-    refused = _refused("FATAL: could not write init file: No space left on device")
-    assert str(refused).startswith("PostgreSQL's disk is full: FATAL: could not write init file")
+    error = refused("FATAL: could not write init file: No space left on device")
+    assert str(error).startswith("PostgreSQL's disk is full: FATAL: could not write init file")
 
 
 def test_a_pool_whose_connections_are_all_in_use_says_so(memory: Memory) -> None:

@@ -15,7 +15,8 @@ from psycopg.types.json import Json
 
 from workers.errors import SchemaError, SettingsError, UnavailableError
 from workers.storage import migrations, namespaces, routing, shards
-from workers.storage.connection import CONFIGURATION, SEARCH, Connection, cause_of, number, outside_pool, scalar
+from workers.storage.connection import CONFIGURATION, SEARCH, Connection, number, outside_pool, scalar
+from workers.storage.refusals import cause_of
 
 COMPATIBILITY = "select max(version) from schema_version"
 

@@ -15,13 +15,12 @@ from workers.errors import UnavailableError
 from workers.storage.connection import (
     READ_WAIT_SECONDS,
     Connection,
-    cause_of,
-    disk_full,
     fetch_all,
     number,
     scalar,
     transaction,
 )
+from workers.storage.refusals import cause_of, disk_full
 
 ENDED = ("08", "57P")
 """Beginnings of SQLSTATEs: no connection, and a server that ends or starts; libpq's own errors have none."""

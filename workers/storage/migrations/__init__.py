@@ -26,7 +26,8 @@ import psycopg
 from psycopg import sql
 
 from workers.errors import SchemaError, UnavailableError
-from workers.storage.connection import Connection, broken_off, cause_of, connect, scalar
+from workers.storage.connection import Connection, connect, scalar
+from workers.storage.refusals import broken_off, cause_of
 
 Mode: TypeAlias = Literal["transaction", "outside a transaction", "in parts"]
 Report: TypeAlias = Callable[[str], None]
