@@ -57,7 +57,7 @@ def test_signing_in_needs_a_key_that_opens_its_own_namespace_until_signing_out(
         assert "revoked" in tab.get_by_role("alert").inner_text()
         tab.get_by_label("Key").fill(key)
         tab.get_by_role("button", name="Sign in").click()
-        assert tab.url == f"{url}{wanted}"
+        tab.wait_for_url(f"{url}{wanted}")
         assert tab.get_by_text(OURS).count() == 1
         assert tab.get_by_text(THEIRS).count() == 0
         assert name in tab.locator(".who").inner_text()

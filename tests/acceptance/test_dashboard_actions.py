@@ -55,6 +55,7 @@ def pressed(tab: Page, name: str | re.Pattern[str], said: str) -> None:
     """Press a button by keyboard, and wait for the message on the next page."""
     tab.get_by_role("button", name=name).first.press("Enter")
     tab.locator(".done").get_by_text(said).wait_for()
+    tab.wait_for_load_state()
 
 
 def test_the_history_of_a_fact_names_the_other_fact_once(url: str, key: str, memory: Client) -> None:
@@ -280,6 +281,7 @@ def test_forgotten_facts_are_listed_and_restored(
         assert tab.locator(".results > li").count() == 2
         tab.get_by_label("Reason").select_option("faded")
         tab.get_by_role("button", name="Show").click()
+        tab.wait_for_url("**reason=faded**")
         assert tab.locator(".results > li").count() == 1
         pressed(tab, re.compile("Restore: Anselm"), "Restored")
         assert memory.history(faded)["state"] == "live"
@@ -449,6 +451,7 @@ def test_a_contradiction_is_settled_and_opened_again(browser: Browser, url: str,
         tab.get_by_role("link", name="settle them").press("Enter")
         tab.get_by_role("link", name="Mira: city").press("Enter")
         tab.get_by_role("heading", name="Mira: city").wait_for()
+        tab.wait_for_load_state()
         assert tab.locator("tbody tr").count() == 2
         tab.goto("/dashboard/contradictions")
         pressed(tab, re.compile("Keep this: Mira lives in Bonn"), "superseded")

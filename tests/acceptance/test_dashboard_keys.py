@@ -27,6 +27,7 @@ def signed_in(tab: Page, key: str) -> None:
 def shown_key(tab: Page) -> str:
     """Return the key that a page shows after it was created."""
     tab.get_by_role("heading", name="The new key, shown only now").wait_for()
+    tab.wait_for_load_state()
     return tab.locator(".made .command code").inner_text()
 
 
@@ -79,6 +80,7 @@ def test_a_key_is_created_shown_once_given_an_expiry_and_revoked_by_keyboard(
         row.locator("summary").press("Enter")
         row.get_by_role("button", name="Revoke").press("Enter")
         tab.locator(".done").get_by_text("stays revoked").wait_for()
+        tab.wait_for_load_state()
         assert tab.locator(".done button").count() == 0
         assert row.get_by_text("revoked", exact=True).count() == 1
         assert row.get_by_role("button").count() == 0

@@ -140,6 +140,7 @@ def test_a_query_is_narrowed_by_role_relevance_and_deep_memory(browser: Browser,
         tab.get_by_label("also what has ended").check()
         tab.get_by_role("button", name="Recall").click()
         tab.get_by_text("ended: faded").wait_for()
+        tab.wait_for_load_state()
         assert tab.locator(".results > li").count() == 2
         tab.get_by_label("Least relevance").fill("much")
         tab.get_by_role("button", name="Recall").click()
