@@ -198,6 +198,7 @@ def test_up_with_closed_output_leaves_the_system_running(stopped: Place) -> None
         os.close(reading)
     assert up.returncode == 0
     assert {each["state"] for each in stopped.status()["processes"]} == {"running"}
+    stopping.stop_home(stopped.home)  # what it said is lost
 
 
 def test_status_shows_all_addresses_and_running_processes(running: Place) -> None:
