@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -20,7 +21,8 @@ from ebb.contract.documents import (
     Upload,
 )
 from ebb.contract.recall import Lookup
-from ebb.contract.retention import ShowHistory
+from ebb.contract.reports import ShowCurve
+from ebb.contract.retention import ShowHistory, Use
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
@@ -31,8 +33,8 @@ from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
 from workers.documents import files, items
-from workers.errors import InvalidInputError, UnavailableError
-from workers.memory import history, recall
+from workers.errors import InvalidInputError, NotFoundError, UnavailableError
+from workers.memory import curve, history, recall, touch
 from workers.memory.recall import deep
 from workers.memory.store import store_many
 from workers.storage import activity, namespaces
@@ -98,6 +100,47 @@ def test_blanks_within_the_key_and_the_path_of_an_item_tell_it_from_others(memor
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
     found, _ = items.find(memory.context, "default", ItemQuery(), day(0))
     assert sorted((one.path, one.key) for one in found.items) == sorted(places)
+
+
+def with_lifetime(memory: Memory, ttl: float) -> UUID:
+    item, id_ = NewItem(path=["users"], key="drink", document="{}", text="likes green tea", ttl=ttl), uuid4()
+    items.put(memory.context, "default", [item], [id_], day(0))
+    return id_
+
+
+@pytest.mark.parametrize("days", [1, 100])
+def test_every_reader_shows_that_an_item_ends_by_its_own_lifetime_after_its_last_use_or_its_pin(
+    memory: Memory, days: int
+) -> None:
+    id_ = with_lifetime(memory, days * 24 * 60)
+
+    def ends() -> list[tuple[datetime | None, str | None]]:
+        listed = memory.listed(at=0.5)[0]
+        recalled = memory.ask("green tea", at=0.5).results[0]
+        past = history.history(memory.context, ShowHistory(id=id_), day(0.5))
+        drawn = curve.curve(memory.context, ShowCurve(id=id_), day(0.5))
+        ends_at = None if drawn["ends_at"] is None else datetime.fromtimestamp(drawn["ends_at"], UTC)
+        assert (ends_at, drawn["ends_for"]) == (past.ends_at, past.ends_for)
+        shown = [(one.ends_at, one.ends_for) for one in (recalled, past)]
+        return [*shown, (listed["ends_at"], listed["ends_for"])]
+
+    assert ends() == [(day(days), "expired")] * 3
+    memory.touch(id_, at=0.25)
+    assert ends() == [(day(days + 0.25), "expired")] * 3
+    memory.pin(id_, at=0.25, until=3)
+    assert ends() == [(day(days + 3), "expired")] * 3
+    memory.pin(id_, at=0.25)
+    assert ends() == [(None, None)] * 3
+
+
+def test_an_item_past_its_own_lifetime_is_neither_used_nor_pinned(memory: Memory) -> None:
+    id_ = with_lifetime(memory, 60)
+
+    assert touch.used(memory.context, Use(ids=[id_]), day(1))[0].unknown == [id_]
+    assert memory.reinforce(id_, at=1) is None
+    with pytest.raises(NotFoundError):
+        memory.pin(id_, at=1)
+    assert memory.listed(at=1) == []
 
 
 def trips_to_put(memory: Memory, keys: range) -> int:

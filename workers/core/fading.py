@@ -196,12 +196,15 @@ def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
     )
 
 
-def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
+def ends(facts: Anchors, rules: FadingRules, ttl: Sequence[float] | None = None) -> tuple[Floats, Ints]:
     """Return when each fact ends without a request (epoch seconds) and the index into `REASONS`.
 
-    No fact ends before its pin; permanent ones never end.
+    No fact ends before its pin; permanent ones never end. With `ttl`, each lives at most so many seconds from its last
+    use or its pin.
     """
     instants = _end_instants(with_pins(facts), rules)
+    if ttl is not None:
+        instants[0] = np.minimum(instants[0], np.maximum(facts.last_seen_at, facts.pinned_until) + ttl)
     return instants.min(axis=0), instants.argmin(axis=0)
 
 

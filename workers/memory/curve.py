@@ -19,7 +19,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import no_fact
 from workers.memory.namespace_settings import rules_for
-from workers.storage import activity
+from workers.storage import activity, events
 
 INTERVAL_POINTS, FEWEST = 240, 6
 """Number of points of all past decay intervals together, and the minimum of each."""
@@ -48,14 +48,14 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
         NotFoundError: the namespace has no such fact, or it was purged.
     """
     with context.namespace(asked.namespace) as (db, tenant):
-        rows = activity.read(db, tenant, [asked.id])
-        if not len(rows):
+        rows, account = activity.read(db, tenant, [asked.id]), events.account(db, tenant, asked.id, now)
+        if account is None:
             raise no_fact(asked.id, asked.namespace)
         rules = rules_for(context, db, rows.namespaces)
         found = activity.decay_intervals_of(db, tenant, asked.id)
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
     intervals = [one for one in found if one.begins <= own.begins]  # an archive may have others, with endless points
-    ends_at, reason = (column[0] for column in ends(facts, rules))
+    ends_at, reason = (column[0] for column in ends(facts, rules, [account.ttl]))
     until = _horizon(own, float(ends_at), max(instant, own.begins))
     each = [*intervals, own]
     over = [*(one.begins for one in each[1:]), until]

@@ -46,15 +46,15 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         unpack(context, db, tenant, [id_], waits=False)  # a reader does not wait for locks
     with reading(context.database_url) as db:
         account = events.account(db, tenant, id_, now)
+        if account is None:
+            raise no_fact(id_, namespace)
         rows = activity.read_live(db, tenant, [id_])
-        ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces))
+        ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces), [account.ttl] * len(rows))
         before = {} if place else events.edited(db, tenant, id_, ("source", "role"))
         noted = events.of(db, tenant, id_, *part)
         again = occurrences.of(db, tenant, id_, *part)
         linked = links.of(db, tenant, id_, *part) if asked.links else []
         updates = supersession.updates_of(db, tenant, id_) if asked.links else []
-    if account is None:
-        raise no_fact(id_, namespace)
     whole = [*_columns(account, before), *(_event(*one) for one in noted)]
     whole += [_event(at, "said again", _occurrence(*place)) for at, place in again]
     whole += [_linked(id_, one) for one in linked]

@@ -49,7 +49,7 @@ LATE = "10 minutes"
 
 # A use counts if the fact was live when it was used: no pass has forgotten it yet, or one did a little later because it
 # had ended, and no equal fact was stored since. As to `+ 0`, see `server.OUTDATED`.
-REACHED = """
+REACHED = f"""
     with instants as materialized (
         select at, outlook_of(%(namespace)s, at) as outlook from unnest(%(instants)b::timestamptz[]) as given (at)
     )
@@ -61,6 +61,7 @@ REACHED = """
         and not has_ended(
             row(activity.*)::activity, (select outlook from instants where instants.at = used.at), used.at
         )
+        and coalesce({ITEM_ENDS} > used.at, true)
         and (forgotten_at is null
             or forgotten_reason = any(%(reasons)s) and forgotten_at <= used.at + %(late)s::interval
                 and not exists (
