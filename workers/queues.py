@@ -18,7 +18,8 @@ The answers of its parts so far are kept as long, also those that quote facts er
 """
 
 FIRST, FURTHER = CLASSES[:2]
-"""Priorities of what beat sends, and of other work in `maintenance`, which may be hours of it."""
+"""Priorities in `maintenance`: of what beat sends and of dry runs, which a person waits for; and of other work, which
+may be hours of it."""
 
 SEPARATOR = "\x06\x16"
 """What Celery on Redis puts between a queue's name and a priority."""

@@ -25,7 +25,7 @@ from workers.decay import passes as decay
 from workers.decay.endings import Notice
 from workers.decay.forget_limit import Decided
 from workers.memory import embed
-from workers.queues import FURTHER, MAINTENANCE
+from workers.queues import FIRST, FURTHER, MAINTENANCE
 from workers.tasks import callbacks
 from workers.tasks.operation import Place, Upkeep, going_on, internal, shards_of, task_of, verb_of, walk
 from workers.tasks.task import WORK_SECONDS, OnceTask, context, instant, note, use_of, uuid_of, write_instant
@@ -100,11 +100,11 @@ def prune(self: Task, asked: PrunePlan) -> dict[str, Any]:
 
 
 @internal("decay.apply", PassPart, ignore_result=True)
-def apply(_: Task, part: PassPart) -> None:
+def apply(self: Task, part: PassPart) -> None:
     """Process one part of a pass, and finish the run after the last one; a successor continues after 30 seconds."""
     until = time.monotonic() + WORK_SECONDS
     if not decay.apply(context, (part.run, part.segment, part.part), yield_to_users, until):
-        apply.apply_async(kwargs=part.given())
+        apply.apply_async(kwargs=part.given(), priority=self.request.delivery_info.get("priority"))
         return
     report = decay.finish(context, part.run)
     if report.finished and report.asked_by:
@@ -194,7 +194,7 @@ def _pass(task: Task, asked: Plan | PrunePlan, at: datetime, **options: Any) -> 
     for place, part_run, segment, part in parts:
         with context.at(place):
             given = {"run": str(part_run), "segment": segment, "part": part, "grouped": True}
-            apply.apply_async(kwargs=given)
+            apply.apply_async(kwargs=given, priority=FIRST if asked.dry_run and part_run == run else FURTHER)
     report = decay.finish(context, run)
     if was_sent and (not report.finished or callbacks.were_sent(context.redis, task)):
         leave_answer_to_others(task, f"{len(parts)} parts sent")
@@ -235,7 +235,8 @@ def hand_over(task: Task, asked: Any, rest: dict[str, Any], said: str, countdown
     """
     callbacks.keep(context.redis, task)
     given = asked.given() | rest | {"asked_by": asked.asked_by or task.request.id or ""}
-    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE, priority=FURTHER, countdown=countdown)
+    priority = FIRST if getattr(asked, "dry_run", False) else FURTHER
+    task.apply_async(kwargs=given, queue=MAINTENANCE, routing_key=MAINTENANCE, priority=priority, countdown=countdown)
     leave_answer_to_others(task, said)
 
 
