@@ -110,7 +110,9 @@ def export(
     everywhere: Everywhere = False,
     namespace: NamespaceName = None,
     home: output.HomeFolder = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Facts alone, a line each.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Facts alone, a line each; to FILE, also print how many.")
+    ] = False,
 ) -> None:
     """Write all facts, one per line, and then links, relations and other records; `ebb import` restores them."""
     from api import archive_import  # these are slow to load
@@ -140,6 +142,8 @@ def export(
         target.flush()
     if file is not None:
         output.progress(f"{output.counted(facts, 'fact')} and {output.counted(others, 'other record')} in {file}")
+        if as_json:
+            output.print_json({"file": str(file), "facts": facts})
 
 
 File = Annotated[str, typer.Argument(help="JSON or JSONL, or an export of ChatGPT or Claude; `-` is standard input.")]

@@ -296,6 +296,16 @@ def exported(live: LiveSystem, namespace: str) -> list[dict[str, Any]]:
     return sorted((fact | {"namespace": None} for fact in facts), key=lambda fact: str(fact["text"]))
 
 
+def test_an_export_of_facts_alone_to_a_file_answers_with_their_number(
+    live: LiveSystem, namespace: str, tmp_path: Path
+) -> None:
+    imported(live, written(tmp_path / "rich.jsonl", (json.dumps(fact) for fact in RICH)), "-n", namespace)
+    file = tmp_path / "facts.jsonl"
+    done = live.ebb("export", str(file), "--json", "--namespace", namespace)
+    assert json.loads(done.stdout) == {"file": str(file), "facts": len(RICH)}
+    assert len(file.read_text().splitlines()) == len(RICH)
+
+
 def test_an_export_is_the_same_after_import(live: LiveSystem, namespace: str, tmp_path: Path) -> None:
     imported(live, written(tmp_path / "rich.jsonl", (json.dumps(fact) for fact in RICH)), "-n", namespace)
     before = exported(live, namespace)
