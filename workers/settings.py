@@ -37,6 +37,9 @@ REMEDIES = {
 
 TIER_EMBEDDERS = {"fast": "hashing", "hybrid": None, "smart": "local", "deep": "openai"}
 
+EMBEDDERS_WITH = {"embedding_model": ("local", "openai"), "embedding_url": ("openai",)}
+"""The embedders that read a setting; others would ignore it."""
+
 SHARED = (
     "min_vector_dim", "classify_before_write", "extract", "llm_model", "prune_by_llm", "prune_threshold", "prune_limit",
     "max_text", "folders", "salience",
@@ -359,6 +362,16 @@ class Settings(BaseModel):
     def _tier_chooses_the_embedder(cls, values: dict[str, Any]) -> dict[str, Any]:
         tier = values.get("tier", "hybrid")
         return {"embedder": TIER_EMBEDDERS.get(tier)} | values
+
+    @model_validator(mode="after")
+    def _the_embedder_reads_its_settings(self) -> Self:
+        for name, embedders in EMBEDDERS_WITH.items():
+            if getattr(self, name) and self.embedder not in embedders:
+                raise ValueError(
+                    f"{_variable(name)} is for the embedder {' or '.join(embedders)} alone: "
+                    f"set EBB_EMBEDDER to that, or unset {_variable(name)}"
+                )
+        return self
 
     @model_validator(mode="after")
     def _dims_leave_room(self) -> Self:

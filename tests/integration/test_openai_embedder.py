@@ -72,7 +72,7 @@ def make(api: Api, pauses: list[float]) -> Iterator[Callable[..., OpenAIEmbedder
     made = []
 
     def make_embedder(**settings: Any) -> OpenAIEmbedder:
-        defaults = {"embedding_url": api.url, "embedding_key": KEY}
+        defaults = {"embedder": "openai", "embedding_url": api.url, "embedding_key": KEY}
         embedder = OpenAIEmbedder(Settings.model_validate(defaults | settings), sleep=pauses.append)
         made.append(embedder)
         return embedder

@@ -60,7 +60,9 @@ def test_an_empty_variable_counts_as_not_set() -> None:
 
 
 def test_blanks_around_a_value_are_left_out_such_as_the_line_ends_of_windows() -> None:
-    given = read(EBB_EMBEDDING_MODEL=" nomic-embed-text\r", EBB_HYGIENE="false\r", OPENAI_API_KEY="secret\r")
+    given = read(
+        EBB_TIER="deep\r", EBB_EMBEDDING_MODEL=" nomic-embed-text\r", EBB_HYGIENE="false\r", OPENAI_API_KEY="secret\r"
+    )
     assert (given.embedding_model, given.hygiene, given.embedding_key) == ("nomic-embed-text", False, "secret")
 
 
@@ -79,6 +81,17 @@ def test_the_tier_chooses_the_embedder(tier: str, embedder: str | None) -> None:
 
 def test_an_embedder_of_its_own_overrides_the_tiers() -> None:
     assert read(EBB_TIER="deep", EBB_EMBEDDER="hashing").embedder == "hashing"
+
+
+@pytest.mark.parametrize("chosen", [{}, {"EBB_EMBEDDER": "static"}, {"EBB_TIER": "fast"}])
+def test_settings_that_the_embedder_would_ignore_are_refused(chosen: dict[str, str]) -> None:
+    assert refused(EBB_EMBEDDING_MODEL="nomic-embed-text", **chosen) == (
+        "EBB_EMBEDDING_MODEL is for the embedder local or openai alone: set EBB_EMBEDDER to that, "
+        "or unset EBB_EMBEDDING_MODEL."
+    )
+    assert refused(EBB_EMBEDDING_URL="http://localhost/v1", **chosen) == (
+        "EBB_EMBEDDING_URL is for the embedder openai alone: set EBB_EMBEDDER to that, or unset EBB_EMBEDDING_URL."
+    )
 
 
 def test_the_sources_name_of_the_cold_threshold_is_accepted() -> None:
