@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from threading import Lock
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args
 from urllib.parse import urlsplit
 
 import httpx
@@ -22,8 +22,14 @@ from workers.settings import Settings, is_safe_address
 from workers.threads import within
 from workers.validation import BRANCH, namespace_name
 
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+
 ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures by key pairs only: the issuer publishes the keys."""
+
+OF_RSA = tuple(name for name in ALGORITHMS if name.startswith(("RS", "PS")))
+"""Signatures by an RSA key that names no algorithm; the type and curve of other keys leave only one."""
 
 NEEDED = ("iss", "aud", "exp", "sub")
 LEEWAY_SECONDS = 30
@@ -53,17 +59,21 @@ FAULTS = (
 """Failures of a fetch: no answer, or one that is no metadata or no keys."""
 
 
+Key: TypeAlias = "jwt.PyJWK | RSAPublicKey | None"
+"""A key with its algorithm, an RSA key that names none, or no key."""
+
+
 @dataclass(slots=True)
 class Issuer:
     """An authorization server, with its signing keys by id."""
 
     url: str
-    keys: dict[str, jwt.PyJWK] = field(default_factory=dict)
+    keys: dict[str, Key] = field(default_factory=dict)
     fetched_at: float = float("-inf")
     fault: str = ""
     lock: Lock = field(default_factory=Lock)
 
-    def key(self, id_: str) -> jwt.PyJWK | None:
+    def key(self, id_: str) -> Key:
         """Return the key with this id, fetched again if it is unknown or old.
 
         While one request fetches keys, known keys are returned at once. Requests with unknown keys, which anyone can
@@ -93,13 +103,13 @@ class Issuer:
         age = time.monotonic() - self.fetched_at
         return age > (AGAIN_SECONDS if self.fault else FRESH_SECONDS) or (id_ not in self.keys and age > PAUSE_SECONDS)
 
-    def _known(self, id_: str) -> jwt.PyJWK | None:
+    def _known(self, id_: str) -> Key:
         if id_ not in self.keys and (self.fault or self._is_due(id_)):
             fault = self.fault or "its server has not answered yet"
             raise UnavailableError(f"The keys of {self.url} could not be fetched: {fault}; try again later.")
         return self.keys.get(id_)
 
-    def _fetch(self) -> dict[str, jwt.PyJWK]:
+    def _fetch(self) -> dict[str, Key]:
         with httpx.Client(timeout=FETCH_SECONDS) as client:
             read = partial(_read, client, until=time.monotonic() + ALL_SECONDS)
             metadata = next(_documents(read, self.url), None)
@@ -109,7 +119,13 @@ class Issuer:
             if not is_safe_address(place):
                 raise ValueError(f"jwks_uri: {show(place)} is no address of https; its keys could be forged")
             found = read(place).raise_for_status().json()
-        return {key.key_id: key for key in jwt.PyJWKSet.from_dict(found).keys if isinstance(key.key_id, str)}
+        keys = jwt.PyJWKSet.from_dict(found).keys
+        named = {str(one.get("kid")) for one in found["keys"] if isinstance(one, dict) and one.get("alg")}
+        return {
+            key.key_id: key.key if key.key_type == "RSA" and key.key_id not in named else key
+            for key in keys
+            if isinstance(key.key_id, str)
+        }
 
 
 def _read(client: httpx.Client, url: str, until: float) -> httpx.Response:
@@ -207,7 +223,7 @@ class Tokens:
         return jwt.decode(
             token,
             key,
-            algorithms=ALGORITHMS,
+            algorithms=ALGORITHMS if isinstance(key, jwt.PyJWK) else OF_RSA,
             audience=[audience, f"{audience}/"],
             issuer=issuer.url,
             leeway=LEEWAY_SECONDS,

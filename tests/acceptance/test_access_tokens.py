@@ -18,7 +18,7 @@ import jwt
 import pytest
 from authorization_server import AuthorizationServer, authorization_server
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from ebb.contract.values import LAST_INSTANT
 from live_api import make_key, serving
 from live_system import LiveSystem
@@ -430,6 +430,34 @@ def test_tokens_with_unknown_keys_are_refused_while_the_server_hangs_and_after_i
         monkeypatch.setattr("api.http.tokens.WAIT_SECONDS", None)
         with hanging(issuer, tokens, monkeypatch):
             unavailable(tokens, issuer.token(AUDIENCE))
+
+
+def test_a_key_that_names_no_algorithm_verifies_by_all_of_its_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    private = {name: rsa.generate_private_key(65_537, 2_048) for name in ("any", "named")}
+    private |= {"curve": ec.generate_private_key(ec.SECP384R1())}
+    with authorization_server(USER) as issuer:
+        makers = {"curve": jwt.algorithms.ECAlgorithm}
+        jwks = [
+            json.loads(makers.get(name, jwt.algorithms.RSAAlgorithm).to_jwk(key.public_key())) | {"kid": name}
+            for name, key in private.items()
+        ]
+        jwks[1]["alg"] = "RS256"
+        monkeypatch.setattr(issuer, "jwks", lambda: {"keys": [*jwks, {"kty": "oct", "kid": "secret", "k": "c2VjcmV0"}]})
+        tokens = tokens_of(issuer)
+
+        def opens(name: str, algorithm: str, key: Any = None) -> bool:
+            claims = jwt.decode(issuer.token(AUDIENCE), options={"verify_signature": False})
+            token = jwt.encode(claims, key or private[name], algorithm, {"kid": name})
+            try:
+                return tokens.verify(token).subject == USER
+            except RefusedError:
+                return False
+
+        assert [opens("any", one) for one in ("RS256", "RS512", "PS256")] == [True] * 3
+        assert [opens("named", one) for one in ("RS256", "RS512", "PS256")] == [True, False, False]
+        assert opens("curve", "ES384")
+        assert not opens("any", "ES256", issuer.private)
+        assert not opens("secret", "HS256", "secret" * 8)
 
 
 def test_a_withdrawn_key_opens_nothing_soon_after_the_issuer_answers_again(monkeypatch: pytest.MonkeyPatch) -> None:
