@@ -1,12 +1,14 @@
 """Estimates: content salience is the initial strength, and is estimated again after a namespace has grown tenfold."""
 
 import math
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from memory import LOCK_WAITS, Memory, day, wait_for
 
 from workers.admin import search_indexes
+from workers.coordination import signals
 from workers.core.ranking import LONG
 from workers.core.salience import Statement, salience
 from workers.memory import estimate
@@ -108,15 +110,21 @@ def test_a_grown_namespace_is_estimated_again_by_one_caller_and_until_that_is_do
     search_indexes.count_lexemes(estimated.context, "default", day(0))
 
     def interrupted(*_: object) -> None:
-        assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 0
+        assert estimate.estimate_grown(estimated.context, day(0), math.inf) == 0
+        redis, key = estimated.context.redis, f"{signals.WORKING}:estimate:default"
+        assert redis.ttl(key) <= 6  # so that the lock of a killed caller expires soon
+        assert redis.persist(key)
+        while redis.ttl(key) < 0:  # until it is renewed
+            time.sleep(0.01)
         raise InterruptedError
 
     with monkeypatch.context() as patched:
+        patched.setattr(estimate, "ALONE_SECONDS", 6.0)
         patched.setattr(estimate, "_estimate_batch", interrupted)
         with pytest.raises(InterruptedError):
-            estimate.estimate_grown(estimated.context, day(0), math.inf, 60)
-    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 20
-    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 0
+            estimate.estimate_grown(estimated.context, day(0), math.inf)
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf) == 20
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf) == 0
 
 
 def test_grown_namespaces_are_estimated_the_smallest_first_and_none_is_begun_too_late(estimated: Memory) -> None:
@@ -124,8 +132,8 @@ def test_grown_namespaces_are_estimated_the_smallest_first_and_none_is_begun_too
         estimated.store(*({"text": f"The oboe played piece {number}."} for number in range(facts)), namespace=namespace)
         search_indexes.count_lexemes(estimated.context, namespace, day(0))
     assert estimate.grown_tenfold(estimated.context) == ["small", "middle", "large"]
-    assert estimate.estimate_grown(estimated.context, day(0), -math.inf, 60) == 0
-    assert estimate.estimate_grown(estimated.context, day(0), math.inf, 60) == 18
+    assert estimate.estimate_grown(estimated.context, day(0), -math.inf) == 0
+    assert estimate.estimate_grown(estimated.context, day(0), math.inf) == 18
     assert estimate.grown_tenfold(estimated.context) == []
 
 

@@ -18,6 +18,9 @@ from workers.storage.facts import TextInSession
 BATCH, MOST_LETTERS = 500, 1_000_000
 """Facts and letters estimated in one transaction: a long text has thousands of words, which are looked up together."""
 
+ALONE_SECONDS = 120.0
+"""How long the lock on estimating a namespace outlives its caller, which renews it."""
+
 
 def salience_within(
     db: Connection,
@@ -112,17 +115,17 @@ def grown_tenfold(context: Context, namespace: str | None = None) -> list[str]:
         return words.grown_tenfold(db, namespace)
 
 
-def estimate_grown(context: Context, now: datetime, until: float, seconds: float) -> int:
+def estimate_grown(context: Context, now: datetime, until: float) -> int:
     """Estimate all facts of namespaces that have grown tenfold again, the smallest first; return how many.
 
     None is begun after `until` on the monotonic clock. Each is estimated by one caller at a time; if that caller
-    crashes, the next one begins again, `seconds` later.
+    crashes, the next one begins again, `ALONE_SECONDS` later.
     """
     count = 0
     for name in grown_tenfold(context):
         if time.monotonic() > until:
             break
-        with signals.try_lock(context.redis, f"estimate:{name}", seconds) as alone:
+        with signals.try_lock(context.redis, f"estimate:{name}", ALONE_SECONDS, renew=True) as alone:
             if alone and grown_tenfold(context, name):  # unless another caller has just done it
                 count += estimate_again(context, name, now)
     return count

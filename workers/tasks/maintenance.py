@@ -103,7 +103,7 @@ def lexemes(__: Task, ___: Params) -> None:
     for _ in context.each_shard(own=True):
         while time.monotonic() < until and estimate.fill(context):
             pass
-        estimate.estimate_grown(context, context.now(), until, HOURS["time_limit"])
+        estimate.estimate_grown(context, context.now(), until)
 
 
 @internal("memory.analyze", Scoped, ignore_result=True, **HOURS)
