@@ -48,9 +48,9 @@ def beat(schedule: Path) -> Process:
     return Process([*PYTHON, "workers", "beat", f"--schedule={schedule}", "--pidfile="], NO_DATABASE)
 
 
-def flower(address: str, port: int) -> Process:
-    """Return Flower, listening on an address and port."""
-    options = [f"--address={address}", f"--port={port}", "--max_tasks=5000"]
+def flower(address: str, port: int, *more: str) -> Process:
+    """Return Flower with `more` options, listening on an address and port."""
+    options = [f"--address={address}", f"--port={port}", "--max_tasks=5000", *more]
     return Process([*PYTHON, "workers", "flower", *options], NO_DATABASE)
 
 

@@ -45,13 +45,17 @@ class Program:
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
+AT_ITS_ROOT = ("--unix_socket=", "--url_prefix=", "--certfile=", "--keyfile=")
+"""Options of Flower, in place of variables such as FLOWER_URL_PREFIX: `ebb up` waits for it at its address."""
+
+
 def own(home: Home, *, children: int, port: int) -> list[Program]:
     """Return the workers, beat and Flower."""
     return [
         _program("worker", processes.worker("recall,store", children, "worker")),
         _program("maintenance", processes.worker("maintenance", 2, "maintenance")),
         _program("beat", processes.beat(home.beat / "schedule")),
-        _program("flower", processes.flower("127.0.0.1", port)),
+        _program("flower", processes.flower("127.0.0.1", port, *AT_ITS_ROOT)),
     ]
 
 

@@ -2,7 +2,8 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import psycopg
 import pytest
 from live_system import ROOT, LiveSystem, end, eventually
 
-from api.up import processes, servers
+from api.up import processes, servers, supervision
+from api.up.home import Home
 from workers.errors import NotFoundError
 
 pytestmark = pytest.mark.acceptance
@@ -31,15 +33,23 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def flower(live: LiveSystem, log: Path) -> Iterator[httpx2.Client]:
     """Yield a client of a Flower that watches the workers of the shared system."""
     port = servers.free_port()
-    command = processes.flower("127.0.0.1", port).command
-    environment = live.environment() | {"FLOWER_BASIC_AUTH": ":".join(LOGIN)}
+    with started(live, processes.flower("127.0.0.1", port).command, port, log) as client:
+        yield client
+
+
+@contextmanager
+def started(
+    live: LiveSystem, command: Sequence[str], port: int, log: Path, **variables: str
+) -> Iterator[httpx2.Client]:
+    """Start Flower; yield a client of it when it answers."""
+    environment = live.environment() | {"FLOWER_BASIC_AUTH": ":".join(LOGIN)} | variables
     with (
         log.open("wb") as output,
         subprocess.Popen(command, cwd=ROOT, env=environment, stdout=output, stderr=output) as process,
         httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=None, trust_env=False) as client,
     ):
         try:
-            eventually(lambda: _is_well(client), "Flower answers")
+            eventually(lambda: _is_well(client) or process.poll() is not None, "Flower answers")
             yield client
         finally:
             end(process)
@@ -57,6 +67,15 @@ def _finished(client: httpx2.Client, *names: str) -> dict[str, Any]:
     found: dict[str, Any] = client.get("/api/tasks", auth=LOGIN).json()
     ended = {task["name"] for task in found.values() if task["state"] in ("SUCCESS", "FAILURE")}
     return found if ended >= set(names) else {}
+
+
+def test_flower_answers_where_up_waits_for_it_whatever_its_own_variables_say(live: LiveSystem, tmp_path: Path) -> None:
+    port = servers.free_port()
+    command = {one.name: one.command for one in supervision.own(Home(tmp_path), children=1, port=port)}["flower"]
+    variables = {"FLOWER_UNIX_SOCKET": f"{tmp_path}/flower.sock", "FLOWER_URL_PREFIX": "flower"}
+    variables |= {"FLOWER_CERTFILE": "/missing.pem", "FLOWER_KEYFILE": "/missing.pem"}
+    with started(live, command, port, tmp_path / "flower.out", **variables) as client:
+        assert _is_well(client)
 
 
 @pytest.mark.parametrize("options", [[], ["--address=127.0.0.1"]], ids=["everywhere", "to this machine alone"])
