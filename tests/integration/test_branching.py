@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -17,8 +18,8 @@ from ebb.contract.reports import ListFacts
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import Memory, day
-from psycopg.errors import LockNotAvailable
+from memory import LOCK_WAITS, ON_CITUS, Memory, day, wait_for
+from psycopg.errors import LockNotAvailable, SerializationFailure
 
 from workers import graph
 from workers.admin import branches as branching
@@ -29,7 +30,7 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import edit, facts, touch
 from workers.storage import branches, deep, events, packing
 from workers.storage.branches import Branch
-from workers.storage.connection import Connection, transaction
+from workers.storage.connection import Connection, connect, transaction
 
 YEAR = timedelta(days=365)
 BRANCH = "default-older-365d"
@@ -375,6 +376,27 @@ def test_a_fact_that_leaves_deep_memory_while_a_branch_is_made_is_in_it_with_its
     assert len(rows(memory, "facts", BRANCH)) == len(rows(memory, "activity", BRANCH)) == 3
     assert len(rows(memory, "links", BRANCH)) == 2
     assert memory.examine(7) == {}
+
+
+@pytest.mark.skipif(ON_CITUS, reason="Citus cannot rebuild the words of facts")
+def test_a_branch_that_is_made_while_the_language_changes_has_the_words_of_the_new_one(memory: Memory) -> None:
+    memory.add("Beide haben rote Dächer.", decay_class="session")
+    memory.decay(2)
+    memory.add("Tea is at four.", at=3)
+    assert memory.demote(at=9) == 1
+    german, branch = memory.having(language="german"), branching.begin(memory.context, "default", 7)
+    with ThreadPoolExecutor(2) as pool:
+        with connect(memory.context.database_url) as db:
+            db.execute("select from facts for update")
+            rebuilt = pool.submit(search_indexes.reindex, german.context, day(9))
+            wait_for(lambda: memory.value(LOCK_WAITS) > 0)
+            concluded = pool.submit(branching.conclude, memory.context, branch, day(9))
+            wait_for(lambda: concluded.done() or memory.value(LOCK_WAITS) > 1)
+        rebuilt.result()
+        with pytest.raises(SerializationFailure):
+            concluded.result()
+    branching.conclude(memory.context, branch, day(9))
+    assert memory.rows("select count(*), count(distinct words) from deep") == [(2, 1)]
 
 
 def test_of_a_dropped_branch_nothing_is_left(memory: Memory) -> None:

@@ -7,7 +7,7 @@ from workers.admin import keys
 from workers.context import Context
 from workers.coordination import contexts, signals
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
-from workers.storage import branches, deep, namespaces, shards, signatures, tallies, vectors
+from workers.storage import branches, deep, namespaces, shards, signatures, tallies, vectors, words
 from workers.storage.branches import Branch
 from workers.storage.connection import Connection, connect, lift_limits, reading, transaction
 
@@ -72,7 +72,7 @@ def copy(context: Context, branch: Branch, after: UUID, *, pairs: bool = False) 
 
     Raises:
         StoppedError: another task has completed the branch, or drops it.
-        SerializationFailure: the embedder was replaced at this very moment.
+        SerializationFailure: the embedder or the language was replaced at this very moment.
     """
     with reading(context.database_url) as db:
         original = _original(db, branch)
@@ -148,9 +148,11 @@ def drop(context: Context, branch: Branch) -> None:
 def _original(db: Connection, branch: Branch) -> int:
     """Return the id of a branch's original.
 
-    The branch is locked so that it is not dropped meanwhile, and the embedder so that vectors are not cleared.
+    The branch is locked so that it is not dropped meanwhile, the embedder so that vectors are not cleared, and the
+    language so that words are not rebuilt.
     """
     vectors.hold_embedder(db)
+    words.hold_language(db)
     if not branches.hold(db, branch):
         raise StoppedError(f"The branch {branch.name!r} was completed or dropped at this very moment: try again.")
     found = None if branch.original is None else namespaces.find(db, branch.original)

@@ -16,6 +16,8 @@ LANGUAGE = "select name from languages"
 
 LANGUAGE_LOCKED = f"{LANGUAGE} for update"
 
+LANGUAGE_HELD = f"{LANGUAGE} for share"
+
 INSTALLED_LANGUAGES = """
     select cfgname from pg_ts_config where pg_ts_config_is_visible(oid) and cfgname <> 'ebb_written' order by cfgname
 """
@@ -62,6 +64,15 @@ RECOMPUTE = """
 def language(db: Connection, *, lock: bool = False) -> str:
     """Return the database's language, locked until the commit if `lock`."""
     return str(scalar(db, LANGUAGE_LOCKED if lock else LANGUAGE))
+
+
+def hold_language(db: Connection) -> None:
+    """Keep the language until the commit, so that the words that a transaction copies are those of one language.
+
+    Raises:
+        SerializationFailure: it was changed since the snapshot of a `repeatable read` transaction.
+    """
+    db.execute(LANGUAGE_HELD)
 
 
 def installed_languages(db: Connection) -> list[str]:
