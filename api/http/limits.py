@@ -127,8 +127,8 @@ class PatientProtocol(H11Protocol):
             self.transport.close()
 
 
-BATCHES = frozenset(one.route.split()[1] for one in (STORE_MANY, REMEMBER, IMPORT, INDEX, PUT_ITEMS))
-"""Paths with large bodies."""
+BATCHES = frozenset(one.route.split()[1] for one in (STORE_MANY, REMEMBER, IMPORT, INDEX, PUT_ITEMS)) | {MCP}
+"""Paths with large bodies; agents send conversations and files to that of MCP."""
 
 ESCAPED = 8
 """Allowed bytes of JSON for each byte of text, other fields included."""
@@ -143,7 +143,6 @@ BODY_SECONDS = 30.0
 BATCH_OF = {
     STORE.route.split()[1]: ("facts", STORE_MANY),
     PUT_ITEM.route.split()[1]: ("items", PUT_ITEMS),
-    MCP: ("facts", STORE_MANY),
 }
 """What is stored at paths that take one at a time, and the operation for many."""
 

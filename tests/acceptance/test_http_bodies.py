@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from ebb.contract.documents import LONGEST_UPLOAD
 from ebb.contract.facts import STORE_MANY
 from ebb.contract.faults import MOST_FAULTS
 from ebb.contract.values import MOST_RESULTS
@@ -58,11 +59,10 @@ def test_a_body_of_one_fact_is_bounded_and_the_refusal_names_the_way_for_many(
 ) -> None:
     headers = JSON | make_key(live, "bodies")
     body = json.dumps({"facts": [{"text": "Mira bakes."}], "touch": True}) + " " * 2 * MEBIBYTE
-    for path in ("/memory/facts", "/mcp"):
-        answer = served.post(path, content=body, headers=headers)
-        assert answer.status_code == 413, path
-        assert f"POST {BATCH}" in answer.json()["detail"]
-        assert "EBB_MAX_BODY" in answer.json()["detail"]
+    answer = served.post("/memory/facts", content=body, headers=headers)
+    assert answer.status_code == 413
+    assert f"POST {BATCH}" in answer.json()["detail"]
+    assert "EBB_MAX_BODY" in answer.json()["detail"]
     assert served.post(BATCH, content=body, headers=headers).status_code == 200
     values = json.dumps({"facts": [{"text": "Mira bakes.", "metadata": {"all": [[]] * 300_000}}]})
     for path in (BATCH, "/mcp"):
@@ -126,7 +126,7 @@ def test_a_long_address_may_arrive_in_pieces(live: LiveSystem, served: httpx2.Cl
 def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Client) -> None:
     headers = JSON | make_key(live, "bodies") | {"accept": "application/json, text/event-stream"}
     for path in ("/memory/recall", "/mcp"):
-        answer = served.post(path, content=iter([b" " * MEBIBYTE] * 3), headers=headers)
+        answer = served.post(path, content=iter([b" " * MEBIBYTE] * 17), headers=headers)
         assert (answer.status_code, "bytes, the most here" in answer.text) == (413, True), path
 
 
@@ -136,6 +136,7 @@ def test_a_body_of_unknown_length_is_bounded(live: LiveSystem, served: httpx2.Cl
         ("POST", "/memory/recall", "Shorten it; a text has at most EBB_MAX_TEXT bytes."),
         ("PUT", "/memory/items", "Many items go to PUT /memory/items/batch, which takes up to EBB_MAX_BODY bytes"),
         ("PUT", "/memory/items/batch", "Send it in pieces, or raise EBB_MAX_BODY."),
+        ("POST", "/mcp", "Send it in pieces, or raise EBB_MAX_BODY."),
         ("POST", "/dashboard/keys", "Shorten what the form sends."),
     ],
 )
@@ -176,3 +177,13 @@ def test_a_fact_of_a_batch_is_answered_with_its_first_faults(live: LiveSystem, s
     (result,) = answer.json()["results"]
     assert len(result["error"]) < 20_000
     assert f"and {100_000 - MOST_FAULTS} more faults" in result["error"]
+
+
+def test_an_agent_uploads_a_file_as_long_as_one_may_be(live: LiveSystem, served: httpx2.Client) -> None:
+    headers = make_key(live, f"bodies-{uuid4()}") | {"accept": "application/json"}
+    text = ("\N{WATER WAVE}" * 99 + " ") * (LONGEST_UPLOAD // 100)
+    params = {"name": "upload", "arguments": {"path": "notes/sea.md", "text": text}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    answer = served.post("/mcp", json=message, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert not answer.json()["result"]["isError"], answer.text
