@@ -20,7 +20,7 @@ from api.http import openmemory_shapes as shapes
 from api.http.callers import Caller, caller
 from api.http.dispatch import Session
 from api.http.door import Door, door_of
-from api.http.problems import RefusedError
+from api.http.problems import RefusedError, responses
 from api.http.route import Route
 from api.http.routes import touches
 from workers.coordination.key_ring import Scope
@@ -109,6 +109,8 @@ Named = Annotated[str | None, Query()]
 Of = Annotated[str, Path(min_length=1)]
 """The user in a path, whose name is not left out as elsewhere: `/users//memories` must not mean the caller's own."""
 
+MAY_MISS = responses(404)
+
 
 def paging(
     limit: Limit = None,
@@ -179,7 +181,7 @@ def _scored(memory: Session, found: Sequence[Mapping[str, Any]]) -> Iterator[tup
     return ((fact, scores[fact["id"]]) for fact in listings.each(memory, list(scores)))
 
 
-@routes.post("/memory/reinforce")
+@routes.post("/memory/reinforce", responses=MAY_MISS)
 def reinforce(wish: shapes.StrengthenRequest, mine: Mine) -> dict[str, Any]:
     """Strengthen a memory."""
     memory, fact = mine.find(wish.id, None, "write")
@@ -229,14 +231,14 @@ def forget_user(mine: Mine, user_id: Of) -> dict[str, Any]:
     return {"ok": True, "deleted": deleted}
 
 
-@routes.get("/memory/{id}")
+@routes.get("/memory/{id}", responses=MAY_MISS)
 def show(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:
     """Return one memory."""
     _, fact = mine.find(id, user_id, "read")
     return shapes.item(fact, id) | {"sectors": [shapes.sector(fact)]}
 
 
-@routes.patch("/memory/{id}")
+@routes.patch("/memory/{id}", responses=MAY_MISS)
 def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:
     """Change a memory: a former content is superseded, and the id still leads to what it is.
 
@@ -253,7 +255,7 @@ def update(id: str, wish: shapes.UpdateRequest, mine: Mine) -> dict[str, Any]:
     return {"id": id, "updated": True}
 
 
-@routes.delete("/memory/{id}")
+@routes.delete("/memory/{id}", responses=MAY_MISS)
 def forget(id: str, mine: Mine, user_id: Named = None) -> dict[str, Any]:
     """Forget a memory; it can be restored until it is purged."""
     memory, fact = mine.find(id, user_id, "write")

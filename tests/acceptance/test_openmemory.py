@@ -418,3 +418,19 @@ def test_a_key_opens_only_its_own_memory(live: LiveSystem, api: httpx2.Client, u
         assert api.get("/users/another/memories", headers=headers).status_code == 403
         assert api.delete("/users/another/memories", headers=headers).status_code == 403
     assert api.post("/memory/add", json={"content": "x"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/memory/{id}", None),
+        ("PATCH", "/memory/{id}", {"tags": []}),
+        ("DELETE", "/memory/{id}", None),
+        ("POST", "/memory/reinforce", {"id": "none"}),
+    ],
+)
+def test_that_a_memory_is_not_there_is_a_documented_answer(
+    api: httpx2.Client, method: str, path: str, body: Any
+) -> None:
+    assert api.request(method, path.replace("{id}", "none"), json=body).status_code == 404
+    assert "404" in api.get("/openapi.json").json()["paths"][path][method.lower()]["responses"]
