@@ -60,6 +60,13 @@ def test_a_record_comes_back_with_categories_importance_and_source(memory: Memor
     assert (record.categories, record.importance, record.source) == (["home"], 0.9, "crew")
 
 
+def test_a_record_has_the_date_of_its_fact(memory: Memory) -> None:
+    memory.store("Mira moved to Leipzig", source_date="2026-01-31T12:00:00+01:00")
+
+    record = EbbCrewMemory(ebb=memory).recall("Who moved to Leipzig?")[0].record
+    assert record.created_at.isoformat() == "2026-01-31T11:00:00"
+
+
 def test_a_query_may_be_blank_or_of_any_length(memory: Memory) -> None:
     memory.store("Mira moved to Leipzig")
     queries = ("", " ", "Look at this. " * 10_000 + "Who moved to Leipzig?")

@@ -3,6 +3,7 @@
 >>> crew = Crew(agents=[…], tasks=[…], memory=EbbCrewMemory(ebb=memory))
 """
 
+from datetime import UTC
 from typing import Any, Self
 
 from ebb.contract.recall import Result
@@ -86,6 +87,14 @@ class EbbCrewMemory(CrewMemory):
 
 
 def _record(fact: Result) -> MemoryRecord:
+    """Return a fact as a record, with its date in UTC without zone, as CrewAI has it."""
+    at = fact.source_date or fact.created_at
+    dated = {"created_at": at.astimezone(UTC).replace(tzinfo=None)} if at else {}
     return MemoryRecord(
-        id=str(fact.id), content=fact.text, source=fact.source, categories=fact.tags, importance=fact.importance
+        id=str(fact.id),
+        content=fact.text,
+        source=fact.source,
+        categories=fact.tags,
+        importance=fact.importance,
+        **dated,
     )
