@@ -4,6 +4,7 @@ It is stateless, so that any number of API processes may share one address.
 """
 
 import json
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -42,10 +43,12 @@ def _make_manager() -> "StreamableHTTPSessionManager":
 
     from api.mcp import server  # noqa: PLC0415 - it loads the SDK
 
-    # Origins are checked for all routes before this one.
+    # Origins and the sizes of bodies are checked for all routes before this one.
     settled = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     own = server.make_server(_open)
-    own.streamable_http_app(stateless_http=True, json_response=True, transport_security=settled)
+    own.streamable_http_app(
+        stateless_http=True, json_response=True, transport_security=settled, max_request_body_size=sys.maxsize
+    )
     return own.session_manager
 
 
