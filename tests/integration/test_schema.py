@@ -139,7 +139,7 @@ def test_a_database_of_a_newer_version_is_left_as_it_is_and_used(memory: Memory)
     memory.add("Tea at four.")
     assert len(memory.ids("tea")) == 1
     memory.rows("drop table likenesses")
-    with pytest.raises(SchemaError, match="likenesses"):
+    with pytest.raises(SchemaError, match=r"lacks what .* likenesses.*\. Upgrade Ebb\.$"):
         verified(memory.context.database_url)
 
 

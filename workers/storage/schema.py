@@ -220,11 +220,14 @@ def verify(db: Connection) -> None:
     found = differences(db)
     if found:
         more = f", and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+        named = f"{'; '.join(found[:MOST_NAMED])}{more}"
+        if (had := migrations.number(db)) > version():
+            lacks = f"lacks what this version of Ebb (schema {version()}) works with"
+            raise SchemaError(f"The database has schema {had}, which {lacks}: {named}. Upgrade Ebb.")
         raise SchemaError(
-            "The database's schema is not the one that this version of Ebb works with: "
-            f"{'; '.join(found[:MOST_NAMED])}{more}. Undo the change, restore a backup, or export with the version "
-            'that wrote it and import; the manual, "Repair" in Backups and upgrades, says how to reach the server of '
-            "`ebb up` meanwhile."
+            f"The database's schema is not the one that this version of Ebb works with: {named}. Undo the change, "
+            'restore a backup, or export with the version that wrote it and import; the manual, "Repair" in Backups '
+            "and upgrades, says how to reach the server of `ebb up` meanwhile."
         )
 
 
