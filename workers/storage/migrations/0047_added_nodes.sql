@@ -1,6 +1,7 @@
 -- A new node of Citus is given each function after what it depends on. A function that takes rows of `activity` and calls another
 -- one that does made that a circle: the table was made twice, the second time without the function that was called.
--- Citus replaces no function of the circle, so there all three are dropped first.
+-- Citus replaces no function of the circle, so there all three are dropped first. Elsewhere the function that was called stays:
+-- workers of the version before look for it when they start.
 do $$
 begin
     if exists (select from pg_extension where extname = 'citus') then
@@ -38,4 +39,3 @@ return is_over((one).ends_at, (one).held and (one).due_at > instant or stays(
         (one).confirmations
     ), (one).fact, (one).decay_class_source, (one).expires_at, next, instant
 ), instant);
-drop function if exists stays(activity, outlook, timestamptz);
