@@ -430,7 +430,8 @@ def test_a_key_opens_only_its_own_memory(live: LiveSystem, api: httpx2.Client, u
     ],
 )
 def test_that_a_memory_is_not_there_is_a_documented_answer(
-    api: httpx2.Client, method: str, path: str, body: Any
+    api: httpx2.Client, live: LiveSystem, user: str, method: str, path: str, body: Any
 ) -> None:
-    assert api.request(method, path.replace("{id}", "none"), json=body).status_code == 404
+    key = make_key(live, user, "read", "write")
+    assert api.request(method, path.replace("{id}", "none"), json=body, headers=key).status_code == 404
     assert "404" in api.get("/openapi.json").json()["paths"][path][method.lower()]["responses"]
