@@ -322,21 +322,6 @@ def test_a_long_history_that_was_continued_since_is_not_imported_again(
     assert memory.rows("select at, what, details from events order by id") == known
 
 
-def test_a_late_pass_in_a_long_history_is_not_imported_again_after_a_restore(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fact = memory.add("The ferry is late.", decay_class="session")
-    edit.edit(memory.context, Edit(id=fact, metadata={"note": "x" * 100}), day(0.1))
-    memory.decay(2)
-    monkeypatch.setattr(export, "MOST_CHARACTERS", 1)
-    lines = memory.archive(2)
-    assert [line["event"]["what"] for line in lines if "event" in line] == ["forgotten"]
-    memory.restore(fact, at=3)
-    known = memory.rows("select at, what, details from events order by id")
-    memory.import_records(lines, at=4)
-    assert memory.rows("select at, what, details from events order by id") == known
-
-
 def test_what_was_forgotten_stays_so_and_can_be_restored(lived: Memory, twin: Memory) -> None:
     twin.import_records(lived.archive(41), at=41)
     assert [one.text for one in twin.ask("Who lost the key?", at=41).results if "Key" in one.text] == []

@@ -348,8 +348,6 @@ def test_what_was_gone_and_is_restored_was_not_known_in_between(memory: Memory, 
 
     assert [known(at) for at in (0.5, 15, 20.5)] == [(True, True), (False, False), (True, True)]
     assert known(15, as_of=day(0.5)) == (False, False)
-    assert known(5) == ((False, False) if what == "pass" else (True, True)), "it had ended before the pass"
-    assert known(5, as_of=day(0.5)) == (True, True)
     assert lives.why(old, known_as_of=day(15)).startswith("superseded" if what == "supersede" else "forgotten: ")
 
 

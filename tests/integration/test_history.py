@@ -1,6 +1,5 @@
 """The history of a fact has all its events, oldest first, and its state."""
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -135,16 +134,6 @@ def test_a_forgotten_fact_says_why(memory: Memory) -> None:
     id_ = memory.add("Tea at four.", decay_class="checkpoint")
     memory.decay(2)
     assert history_of(memory, id_, 3).state == "forgotten: expired"
-
-
-def test_a_restored_fact_says_when_it_had_ended_before_a_late_pass(memory: Memory) -> None:
-    id_ = memory.add("Tea at four.", decay_class="session")
-    ended = history_of(memory, id_, 0).ends_at
-    assert ended is not None
-    memory.decay(5)
-    memory.restore(id_, at=6)
-    (forgotten,) = [one.details for one in history_of(memory, id_, 7).events if one.what == "forgotten"]
-    assert datetime.fromisoformat(forgotten["ended"]) == ended
 
 
 def test_a_fact_of_another_namespace_has_no_history_here(memory: Memory) -> None:

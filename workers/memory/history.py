@@ -116,14 +116,13 @@ def _columns(account: Account, before: Mapping[str, Any]) -> Iterator[Event]:
 
 
 def _event(at: datetime, what: str, details: dict[str, Any]) -> Event:
-    """Return an event; an entry for several uses says since when, and one for a late pass when the fact had ended."""
-    begin = "ended" if what == "forgotten" else "since" if what in events.USES else ""
-    seconds = details.pop("seconds", None) if begin else None
-    since = {begin: (at - timedelta(seconds=seconds)).isoformat()} if isinstance(seconds, int | float) else {}
+    """Return an event; an entry for several uses says since when."""
+    seconds = details.pop("seconds", None) if what in events.USES else None
+    since = {"since": (at - timedelta(seconds=seconds)).isoformat()} if isinstance(seconds, int | float) else {}
     return Event(at=at, what=what, details=_with_instants(details | since))
 
 
-INSTANTS = ("until", "since", "ended", "valid_from", "valid_until")
+INSTANTS = ("until", "since", "valid_from", "valid_until")
 """Details that are instants, among those of an event or of the fields before and after an edit."""
 
 UTC_OFFSET = "+00:00"

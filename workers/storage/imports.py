@@ -66,15 +66,14 @@ WITH_EVENT_BEFORE = f"""
     )
 """
 
-# A repeated import finds them, also where a restore has added `seconds` since. `not in`, as a join would read the whole
-# history of a fact for each of its new entries.
+# A repeated import finds them. `not in`, as a join would read the whole history of a fact for each of its new entries.
 ADD_FURTHER_EVENTS = f"""
     insert into events (namespace, fact, at, what, details)
     select %(namespace)s, new.fact, new.at, new.what, new.details
     from jsonb_populate_recordset(null::events, %(rows)s) with ordinality as new
     join facts on facts.namespace = %(namespace)s and facts.id = new.fact
-    where random() >= 0 and (new.fact, new.at, new.what, new.details - 'seconds') not in (
-        select fact, at, what, details - 'seconds' from events
+    where random() >= 0 and (new.fact, new.at, new.what, new.details) not in (
+        select fact, at, what, details from events
         where namespace = %(namespace)s and fact = any(array(
             select fact from jsonb_populate_recordset(null::events, %(rows)s)
         ))

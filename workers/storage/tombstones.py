@@ -23,21 +23,11 @@ STANDINGS = """
     where facts.namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-# The event keeps the values of the tombstone, and that of a late forgetting how many seconds before the fact had ended.
-# As to `+ 0`, see `server.OUTDATED`.
+# The event keeps the values of the tombstone. As to `+ 0`, see `server.OUTDATED`.
 REVIVE = """
     with old as (
-        select facts.namespace + 0 as namespace, id, forgotten_reason, forgotten_by, forgotten_at,
-            case when isfinite(ends_at) then date_part('epoch', forgotten_at - ends_at) end as seconds
-        from facts
-        join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
-        where facts.namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is not null
-    ),
-    late as (
-        update events set details = details || jsonb_build_object('seconds', seconds)
-        from old
-        where events.namespace = old.namespace and events.fact = old.id and at = old.forgotten_at
-            and what = 'forgotten' and seconds > 0 and %(what)s = 'restored'
+        select namespace + 0 as namespace, id, forgotten_reason, forgotten_by from facts
+        where namespace = %(namespace)s and id = any(%(ids)s) and forgotten_at is not null
     ),
     back as (
         update facts set forgotten_at = null, forgotten_reason = null, forgotten_by = null, tombstone_at = null
