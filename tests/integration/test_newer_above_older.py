@@ -106,6 +106,13 @@ def test_a_newer_statement_about_something_else_does_not_rank_above(
     assert ids(memory, question, first=1) == [first]
 
 
+def test_an_update_is_noticed_before_the_words_are_counted_for_the_first_time(memory: Memory) -> None:
+    memory.store(*[f"Invoice {number} was sent." for number in range(20)])
+    older = memory.add("We pay 1,150 euros rent a month.")
+    newer = memory.add("Our rent is 1,290 euros now.", at=1)
+    assert ids(memory, "How much rent do we pay?") == [newer, older]
+
+
 def test_updates_are_left_alone_if_settings_say_so(memory: Memory, library: tuple[UUID, UUID]) -> None:
     assert ids(memory.having(notice_updates=False), ASKED) == [*library]
     memory.choose({"notice_updates": False})

@@ -294,7 +294,7 @@ def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
     scores = scores.lifted(context, relevances)
     newer: list[updates.Pair] = []
     if notices_updates(context, tenant.settings):
-        newer = yield from updates.outdated_pairs(asked, found.text.stems.question, seen, held, scores.total, outdated)
+        newer = yield from updates.outdated_pairs(asked, found.question, seen, held, scores.total, outdated)
     scores = scores.above(seen["stated_at"], newer)
     return Scored(seen, hidden, scores, added, around, relevances, newer)
 
