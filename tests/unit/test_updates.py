@@ -13,7 +13,7 @@ from workers.core import updates
     [
         "How many sources are in my library?", "What is the deadline?", " When is the call?", "Tell me the door code.",
         "door code", "current deadline of the audit", "Mira's employer", "order number",
-        "What is in my order?",
+        "What is in my order?", "Which cloth do I use to clean the oven?",
     ],
 )  # fmt: skip
 def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
@@ -27,6 +27,7 @@ def test_a_question_for_a_value_asks_for_the_present(question: str) -> None:
         "What was the deadline at first?",
         "How much did my score change?",
         "How many did I have before?",
+        "Where did we use to live?",
         "Which came first?",
         "In what order did I visit them?",
         "Which did I visit, in order?",

@@ -31,9 +31,9 @@ BEGINS_NO_KEYWORDS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 ASKS_FOR_THE_PAST = re.compile(
-    r"\b(?:used to|previous\w*|before|first|initial\w*|original\w*|earlier|formerly|history|over time|changed?"
-    r"|progress\w*|evolv\w*|back then|at first|at the beginning|both|difference|compare\w*"
-    r"|in (?:(?:what|which|chronological) )?order(?! (?:to|for|that))|order (?:in which|of))\b",
+    r"\b(?:used to|did\b[^?.!;]{,80}\buse to|previous\w*|before|first|initial\w*|original\w*|earlier|formerly"
+    r"|history|over time|changed?|progress\w*|evolv\w*|back then|at first|at the beginning|both"
+    r"|difference|compare\w*|in (?:(?:what|which|chronological) )?order(?! (?:to|for|that))|order (?:in which|of))\b",
     re.IGNORECASE,
 )
 SAYS_A_CHANGE = re.compile(
