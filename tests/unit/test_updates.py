@@ -122,6 +122,13 @@ def test_a_short_text_that_reports_a_change_may_state_another_name() -> None:
         ("I work at Siemens", "I hired Tom as a plumber", False),
         ("I work at Siemens", "I joined a gym near Alexanderplatz", False),
         ("I work at Siemens", "I was hired by Bosch", True),
+        ("I live in Paris with my partner Jonas", "I now live in Berlin", True),
+        ("I live in Paris with my partner Jonas", "We live in Berlin now", True),
+        ("I live in Paris with my partner Jonas", "My sister now lives in Berlin", False),
+        ("I live in Paris with my partner Jonas", "I live in Paris now", False),
+        ("I work as a nurse at Siemens in Ulm", "I now work at Bosch", True),
+        ("I work as a nurse at Siemens in Ulm", "I work for Bosch now", True),
+        ("I work as a nurse at Siemens in Ulm", "Anna now works at Bosch", False),
     ],
 )
 def test_a_move_outdates_where_someone_lived_or_worked(older: str, newer: str, *, is_move: bool) -> None:
