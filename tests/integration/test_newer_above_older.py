@@ -361,6 +361,13 @@ def test_a_longer_statement_withdraws_an_older_one_too(invoices: Memory) -> None
     assert ids(invoices, RECOMMEND, min_relevance=0) == [newer, older]
 
 
+def test_what_is_withdrawn_of_one_person_is_not_withdrawn_of_another(invoices: Memory) -> None:
+    own, anna = invoices.add("I play tennis on Mondays."), invoices.add("plays tennis on Fridays", entity="Anna")
+    newer = invoices.add("Anna no longer plays tennis.", at=1)
+    assert outdated(invoices) == [(newer, anna)]
+    assert ids(invoices, "When do I play tennis?", first=1) == [own]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

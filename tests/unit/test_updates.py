@@ -255,6 +255,36 @@ def test_a_doubt_about_something_else_still_withdraws(text: str, subject: str) -
     assert [one.text for one in updates.withdrawn_subjects(text)] == [subject]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("I play tennis on Mondays", "My son no longer plays tennis"), ("Anna likes tea", "Ben no longer likes tea"),
+        ("I like evenings at the opera", "My son doesn't like evenings at the opera any more"),
+        ("My mother takes lisinopril", "I no longer take lisinopril"), ("Anna lived in Riga", "I used to live in Riga"),
+        ("Mira's passport is valid", "My passport is no longer valid"),
+        ("My passport is valid", "Mira's passport is no longer valid"),
+        ("Our parents own a house in Kiel", "We sold our house in Kiel"),
+        ("Tom works at Bosch", "The heating no longer works"), ("There are 12 chairs", "The fee changed from 12 to 15"),
+    ],
+)  # fmt: skip
+def test_what_a_text_withdraws_is_not_what_is_said_of_another_person_or_thing(older: str, newer: str) -> None:
+    assert [one.is_of_another(older) for one in updates.withdrawn_subjects(newer)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("My son plays tennis", "My son no longer plays tennis"), ("He plays tennis", "Tom no longer plays tennis"),
+        ("The user likes tea", "I no longer like tea"), ("I like tea", "The user no longer likes tea"),
+        ("Lisinopril helps", "I no longer take lisinopril"), ("My dad gave me the car", "I sold my car"),
+        ("My son sings with me", "I no longer sing with my son"), ("Buy milk", "Please remove milk from the list"),
+        ("The fee is 12", "The fee changed from 12 to 15"), ("Anna has a car. " * 20, "I sold my car"),
+    ],
+)  # fmt: skip
+def test_what_a_text_withdraws_may_be_said_in_other_words(older: str, newer: str) -> None:
+    assert [one.is_of_another(older) for one in updates.withdrawn_subjects(newer)] == [False]
+
+
 SAID = st.sampled_from(
     [
         "I", "WE", "used to", "no longer", "never", "isn't", "any", "more", "anymore", "Please", "also", "from",

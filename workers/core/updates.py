@@ -17,7 +17,7 @@ import numpy as np
 from workers.core.arrays import Bools, Floats
 from workers.core.near_duplicates import wording
 from workers.core.summary import ENGLISH_STOP_WORDS
-from workers.core.text import with_plain_digits
+from workers.core.text import with_plain_digits, words
 
 ASKS_FOR_A_VALUE = re.compile(
     r"\W*(?:what(?:'s| is| are| was| time| date| deadline| percentage| number| version)"
@@ -148,6 +148,8 @@ MOVES = (
 """What says where someone lives or works, and what says that this changed: such statements often share no word."""
 
 SPEAKER = re.compile(r"\b(?:I|my|we|our|user)\b", re.IGNORECASE)
+NAMES_SPEAKER = re.compile(r"\b(?:I|we|me|us|user)\b", re.IGNORECASE)
+THIRD_PERSON = re.compile(r"\W*(?:he|she|they|it)\b", re.IGNORECASE)
 SPEAKS_OF_THEMSELVES = re.compile(r"\b(?:I|we)\b", re.IGNORECASE)
 RELATIVE = re.compile(
     r"\b(?:sister|brother|mother|mom|mum|father|dad|parent|son|daughter|wife|husband|partner|boyfriend|girlfriend"
@@ -155,6 +157,20 @@ RELATIVE = re.compile(
     re.IGNORECASE,
 )
 """Relatives and acquaintances: "my sister moved" does not say that the speaker did."""
+
+OF_SOMEONE = ("ended", "before")
+"""Groups of what is withdrawn of the person or thing that stands before it: "My son no longer …"."""
+
+CLAUSE = re.compile(r"[,;:()\u2013\u2014]|\b(?:that|but)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"\b(?:I|we|you|he|she|they|it|this|which|who|user)\b", re.IGNORECASE)
+POSSESSOR = re.compile(r"(\w+)['\u2019]s\b")
+OF_ANOTHER = re.compile(
+    rf"\W*(?:my|our) (?:\w+ )?(?P<relative>{RELATIVE.pattern})"
+    r"|\W*(?P<name>(?-i:[A-Z])\w+)(?:['\u2019]s\b| (?:has|had|goes|went|took|ate|drank|drove|bought|does|studie[sd]"
+    r"|(?:us|lik|lov|hat|liv|tak|driv|smok|mak|work|play|enjoy|prefer|own|want|need|eat|drink|read|speak|sing)e?[sd])\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a statement about a relative, or about someone with a name."""
 
 MAX_SENTENCE, MAX_SUBJECTS = 500, 3
 """Characters of a sentence, and names in a text, in which something withdrawn is looked for: each costs two queries."""
@@ -277,10 +293,26 @@ def _words_and_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a text withdraws, in its words, and the least number of informative words that identify it."""
+    """What a text withdraws, in its words, and the least number of informative words that identify it.
+
+    `whose` are the beginnings of the words for the person or thing of which it is withdrawn, if they are there; `own`
+    is the sentence if it is withdrawn of the speaker.
+    """
 
     text: str
     least_words: int = 1
+    whose: frozenset[str] = frozenset()
+    own: str = ""
+
+    def is_of_another(self, text: str) -> bool:
+        """Return whether a short text is about another person or thing than that of which this is withdrawn."""
+        if not are_short(text):
+            return False
+        if self.whose and not THIRD_PERSON.match(text) and self.whose.isdisjoint(beginnings([text])):
+            return True
+        another = None if not self.own or NAMES_SPEAKER.search(text) else OF_ANOTHER.match(text)
+        who = another[another.lastgroup or 0].lower() if another else ""
+        return bool(who) and who not in ENGLISH_STOP_WORDS and who not in self.own.lower()
 
 
 def withdrawn_subjects(text: str) -> list[Subject]:
@@ -297,7 +329,19 @@ def _subjects(sentence: str) -> Iterator[Subject]:
     for names, least in (NAMES_WITHDRAWN, 1), (NAMES_WITHDRAWN_AT_LENGTH, 2):
         for named in names.finditer(plain):
             if not WITHDRAWS_NOTHING.search(plain, 0, named.start()):
-                yield Subject(named[named.lastgroup or 0], least)
+                group = named.lastgroup or ""
+                yield Subject(named[group], least, *_whose(plain, named.start(), named.start(group), group))
+
+
+def _whose(sentence: str, begin: int, subject: int, group: str) -> tuple[frozenset[str], str]:
+    """Return `whose` and `own` of what a sentence withdraws from `subject` on, in words that start at `begin`."""
+    clause = CLAUSE.split(sentence[:subject])[-1]
+    named = _relatives(clause)
+    if group in OF_SOMEONE and not PRONOUN.search(clause):
+        before = CLAUSE.split(sentence[:begin])[-1].lower()
+        named = {*POSSESSOR.findall(before)} or {*words(before)} - ENGLISH_STOP_WORDS
+    is_own = SPEAKER.search(clause) is not None and not _relatives(clause)
+    return frozenset(beginnings(named)), sentence if is_own else ""
 
 
 def beginnings(texts: Iterable[str]) -> set[str]:

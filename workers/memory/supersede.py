@@ -7,6 +7,7 @@ above the older one.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 import numpy as np
@@ -296,8 +297,9 @@ def _about(db: Connection, owner: Namespace, newer: UUID, subject: updates.Subje
     shares = updates.withdrawn(held, information, most)
     # of those that are as similar the oldest: PostgreSQL returns them in any order
     about = [id_ for share, id_ in sorted(zip(np.round(-shares, 6).tolist(), found.ids, strict=True)) if share]
-    before = links.said_before(db, owner.id, newer, about) if about else set()
-    return [UUID(bytes=id_) for id_ in about if id_ in before][:MOST_OUTDATED]
+    before = links.said_before(db, owner.id, newer, about) if about else {}
+    of_it = (id_ for id_ in about if id_ in before and not subject.is_of_another(before[id_]))
+    return [UUID(bytes=id_) for id_ in islice(of_it, MOST_OUTDATED)]
 
 
 def _information(owner: Namespace, frequencies: Ints) -> Floats:

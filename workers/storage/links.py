@@ -140,7 +140,7 @@ AMONG = f"""
 
 # What the same speaker said before a fact, among candidates.
 SAID_BEFORE = """
-    select uuid_send(facts.id)
+    select uuid_send(facts.id), concat_ws(': ', facts.entity, facts.text)
     from facts
     join facts as own on own.namespace = facts.namespace and own.id = %(fact)s
     where facts.namespace = %(namespace)s and facts.id = any(%(among)b) and facts.kind <> 'chunk'
@@ -372,10 +372,10 @@ def among(db: Connection, namespace: int, facts: Sequence[UUID]) -> list[Link]:
     return fetch_all(db, Link, AMONG, {"namespace": namespace, "facts": list(facts)})
 
 
-def said_before(db: Connection, namespace: int, fact: UUID, among: Sequence[Key]) -> set[Key]:
-    """Return which of these facts the speaker of a fact said before it."""
+def said_before(db: Connection, namespace: int, fact: UUID, among: Sequence[Key]) -> dict[Key, str]:
+    """Return which of these facts the speaker of a fact said before it, with entity and text."""
     given = {"namespace": namespace, "fact": fact, "among": columns.keys(among)}
-    return {id_ for (id_,) in db.execute(SAID_BEFORE, given, binary=True)}
+    return dict(db.execute(SAID_BEFORE, given, binary=True).fetchall())
 
 
 def said_later(
