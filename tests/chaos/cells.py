@@ -52,8 +52,8 @@ A restored fact has only its signature until it is regenerated, which may come b
 """
 
 HOW = (
-    "a", "an", "the", "and", "also", "that", "is", "are", "am", "was", "were", "be", "been", "being", "has", "have",
-    "had",
+    "a", "an", "the", "and", "also", "that", "is", "are", "am", "has", "have", "and a", "and the", "and also", "is a",
+    "is the", "is also",
 )  # fmt: skip
 """Words that may stand for each other in near-duplicates."""
 

@@ -28,7 +28,7 @@ from workers.storage import duplicate_pairs, signatures, subjects
 
 MOVED = "Mira moved to Leipzig and rents a flat near the canal"
 HAS_MOVED = "Mira has moved to Leipzig and rents a flat near the canal"
-MOVED_HERE = "Mira moved to Leipzig and rents a flat near the canal here"
+MOVED_TOO = "Mira moved to Leipzig and also rents a flat near the canal"
 DARK = "The user prefers dark mode in every editor"
 DARK_TOO = "User prefers dark mode in every editor"
 
@@ -103,7 +103,7 @@ def test_a_fact_that_still_waits_for_its_vector_is_compared_once_it_has_one(memo
     assert names(near_duplicates(memory)) == [(first, {second})]
 
 
-PATTERNS = ("{} keeps a boat near the canal", "{} has kept a boat near the canal here", "A boat near the canal: {}'s")
+PATTERNS = ("{} keeps a boat near the canal", "{} has also kept a boat near the canal", "A boat near the canal: {}'s")
 
 
 def with_many_near_duplicates(memory: Memory) -> None:
@@ -112,7 +112,9 @@ def with_many_near_duplicates(memory: Memory) -> None:
     memory.store(*[pattern.format(one) for one in people for pattern in PATTERNS])
     memory.pin(memory.add("Mira has kept a boat near the canal", at=0), at=0)
     memory.decay(at=300)
-    memory.store(*[f"{one} now keeps a boat near the canal{end}" for one in people for end in ("", " there")], at=300)
+    memory.store(
+        *[f"{one} now {how} a boat near the canal" for one in people for how in ("keeps", "also keeps")], at=300
+    )
     memory.forget(memory.ids("Otto keeps a boat", at=300)[0], at=300)
 
 
@@ -228,7 +230,7 @@ def test_namespaces_are_never_merged_with_each_other(memory: Memory) -> None:
 
 def test_what_is_forgotten_superseded_or_over_is_no_duplicate_any_more(memory: Memory) -> None:
     first, second = memory.add(MOVED), memory.add(HAS_MOVED)
-    third = memory.add(MOVED_HERE, decay_class="session")
+    third = memory.add(MOVED_TOO, decay_class="session")
     assert len(near_duplicates(memory)[0].merge) == 2
     memory.forget(second, at=0.5)
     assert names(near_duplicates(memory, at=0.6)) == [(first, {third})]
@@ -247,7 +249,7 @@ def test_after_an_edit_facts_about_different_things_are_not_merged(memory: Memor
     assert merge(memory, at=2) == Merged()
     edit(memory.context, Edit(id=second, value="Leipzig"), day(3))
     assert names(near_duplicates(memory, at=4)) == [(first, {second})]
-    third = memory.add(MOVED_HERE, entity="Jo")
+    third = memory.add(MOVED_TOO, entity="Jo")
     assert names(near_duplicates(memory, at=5)) == [(first, {second})]
     edit(memory.context, Edit(id=third, **home, value="Leipzig"), day(6))
     assert names(near_duplicates(memory, at=7)) == [(first, {second, third})]
@@ -353,7 +355,7 @@ def test_the_kept_fact_stays_without_its_session_if_the_merged_was_said_outside_
 
 def test_each_merged_fact_reinforces_and_confidence_never_exceeds_one(memory: Memory) -> None:
     first = memory.add(MOVED, confidence=0.92)
-    memory.store({"text": HAS_MOVED, "confidence": 0.5}, {"text": MOVED_HERE, "confidence": 0.94})
+    memory.store({"text": HAS_MOVED, "confidence": 0.5}, {"text": MOVED_TOO, "confidence": 0.94})
     merge(memory)
     assert memory.row(first)["confidence"] == 1.0
     assert memory.value("select confirmations from activity where fact = %s", first) == 2
@@ -405,14 +407,14 @@ def test_a_permanent_fact_takes_in_an_older_one_without_a_class(memory: Memory) 
 def test_pinned_and_permanent_facts_are_never_merged_away(memory: Memory) -> None:
     first, second = memory.add(MOVED, decay_class="permanent"), memory.add(HAS_MOVED)
     memory.pin(second, at=0)
-    third = memory.add(MOVED_HERE)
+    third = memory.add(MOVED_TOO)
     assert names(near_duplicates(memory)) == [(second, {third})]
     merge(memory)
     assert live(memory) == {first, second}
 
 
 def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
-    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_HERE)
+    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_TOO)
     groups = near_duplicates(memory)
     memory.pin(second, at=0.5)
     memory.forget(third, at=0.5)
@@ -424,7 +426,7 @@ def test_what_is_pinned_or_forgotten_between_the_report_and_the_merge_stays_as_i
 
 def test_what_is_edited_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
     about = {"entity": "Mira", "key": "home", "value": "Leipzig"}
-    first, second, third = (memory.add(text, **about) for text in (MOVED, HAS_MOVED, MOVED_HERE))
+    first, second, third = (memory.add(text, **about) for text in (MOVED, HAS_MOVED, MOVED_TOO))
     groups = near_duplicates(memory)
     edit(memory.context, Edit(id=second, value="Halle"), day(0.5))
     merged = consolidate.merge(memory.context, "default", uuid4(), groups, day(1))
@@ -433,7 +435,7 @@ def test_what_is_edited_between_the_report_and_the_merge_stays_as_it_is(memory: 
 
 
 def test_what_is_set_apart_between_the_report_and_the_merge_stays_as_it_is(memory: Memory) -> None:
-    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_HERE)
+    first, second, third = memory.add(MOVED), memory.add(HAS_MOVED), memory.add(MOVED_TOO)
     groups = near_duplicates(memory)
     with memory.context.namespace("default") as (db, tenant):
         duplicate_pairs.mark_different(db, tenant, [second], day(0.5))
@@ -478,7 +480,7 @@ def test_many_that_compare_while_others_store_miss_no_pair(memory: Memory) -> No
 
     memory.add("Tea at four.")
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(stored_and_compared, ["moved to", "has moved to", "had moved to", "moved up to"]))
+        list(pool.map(stored_and_compared, ["moved to", "has moved to", "also moved to", "has also moved to"]))
     pairs = memory.rows("select fact, other from likenesses")
     compared(memory)
     assert memory.rows("select fact, other from likenesses") == pairs
@@ -495,7 +497,7 @@ def test_what_was_merged_is_restored_and_then_left_alone(memory: Memory) -> None
     assert (memory.row(second)["live"], memory.row(second)["fidelity"]) == (True, FULL)
     assert near_duplicates(memory, at=3) == []
     assert merge(memory, at=3) == Merged()
-    third = memory.add(MOVED_HERE, at=4)
+    third = memory.add(MOVED_TOO, at=4)
     assert len(near_duplicates(memory, at=4)) == 1
     assert third in names(near_duplicates(memory, at=4))[0][1]
 
@@ -585,7 +587,7 @@ def test_a_merged_text_is_known_after_days_and_more_merges_of_what_it_was_merged
     second = memory.add(MOVED)
     memory.add(HAS_MOVED, at=0.1)
     merge(memory, at=0.2)
-    first = memory.add(MOVED_HERE, at=0.3)
+    first = memory.add(MOVED_TOO, at=0.3)
     memory.pin(first, at=0.4)
     merge(memory, at=1)
     assert memory.demote(at=3) == 2
@@ -600,7 +602,7 @@ def test_a_merged_text_is_known_once_what_it_was_merged_into_left_deep_memory(me
     own = {"decay_class": "session"}
     second, third = memory.add(MOVED, **own), memory.add(HAS_MOVED, at=0.1, **own)
     merge(memory, at=0.2)
-    first, _ = memory.add(MOVED_HERE, at=0.3, **own), memory.add(DARK, at=0.3)
+    first, _ = memory.add(MOVED_TOO, at=0.3, **own), memory.add(DARK, at=0.3)
     memory.pin(first, at=0.4, until=1)
     merge(memory, at=0.5)
     assert live(memory) == {first, memory.ids(DARK, at=0.5)[0]}
@@ -617,7 +619,7 @@ def test_a_merged_text_is_known_after_an_import(memory: Memory, twin: Memory, de
     memory.add(MOVED)
     memory.add(HAS_MOVED, at=0.1)
     merge(memory, at=0.2)
-    first = memory.add(MOVED_HERE, at=0.3)
+    first = memory.add(MOVED_TOO, at=0.3)
     memory.pin(first, at=0.4)
     merge(memory, at=1)
     assert memory.demote(at=3) == 2 if deep else True
@@ -787,7 +789,7 @@ def test_what_was_merged_is_forgotten_with_what_it_was_merged_into(memory: Memor
     second, third = memory.add(MOVED), memory.add(HAS_MOVED, at=0.1)
     merge(memory, at=0.2)
     assert live(memory) == {second}
-    first = memory.add(MOVED_HERE, at=0.3)
+    first = memory.add(MOVED_TOO, at=0.3)
     memory.pin(first, at=0.4)
     merge(memory, at=1)
     assert live(memory) == {first}
@@ -807,7 +809,7 @@ def test_what_was_merged_is_forgotten_with_what_it_was_merged_into(memory: Memor
 def test_what_was_forgotten_with_what_it_was_merged_into_is_restored_with_it(memory: Memory) -> None:
     second, third = memory.add(MOVED), memory.add(HAS_MOVED, at=0.1)
     merge(memory, at=0.2)
-    first = memory.add(MOVED_HERE, at=0.3)
+    first = memory.add(MOVED_TOO, at=0.3)
     memory.pin(first, at=0.4)
     merge(memory, at=1)
     (before, other) = (memory.add(text, at=2) for text in ("Mira rents a boat.", "Mira sold the boat."))
@@ -864,7 +866,7 @@ def test_a_fact_that_takes_in_another_while_its_session_is_forgotten_leaves_the_
 @pytest.mark.parametrize("purge", [False, True])
 def test_what_was_merged_is_forgotten_with_a_session_only_if_it_was_said_in_it(memory: Memory, purge: bool) -> None:
     first = memory.add(MOVED, session="a", turn=1)
-    memory.add(MOVED_HERE, session="a", turn=2)
+    memory.add(MOVED_TOO, session="a", turn=2)
     outside = memory.add(HAS_MOVED, at=0.1)
     merge(memory, at=1)
     assert live(memory) == {first}

@@ -36,6 +36,7 @@ FIGURE = re.compile(r"\d+")
 ASCII_RUN = re.compile("[!-~]+")
 SIGN = re.compile(r"[\d<>=]")
 SHORT_NOT = re.compile(r"n['\u2019]t\b")
+SYMBOLS = ("Sc", "So", "Sm")
 SENTENCE_ENDS = (".", "!", "?", ":")
 
 NEGATIONS = {
@@ -52,13 +53,11 @@ OF_OTHER_LANGUAGES = {"non", "once", "fire", "due"}
 
 QUALIFIERS = {"used", "former", "formerly", "almost", "only", "if", "unless", "except", "maybe", "perhaps"}
 DECISIVE = NEGATIONS | NUMERALS | OF_OTHER_LANGUAGES | QUALIFIERS
-AFTER_APOSTROPHES = {"s", "d", "m", "ll", "re", "ve"}
-SAY_LITTLE = ENGLISH_STOP_WORDS | AFTER_APOSTROPHES
-SAY_NOTHING = AFTER_APOSTROPHES | {
-    "a", "an", "the", "and", "also", "that", "is", "are", "am", "was", "were", "be", "been", "being", "has", "have",
-    "had",
-}  # fmt: skip
-"""Words that may stand for each other in two near-duplicates, and in any order."""
+AFTER_APOSTROPHES = {"s", "m", "re", "ve"}
+SAY_NOTHING = AFTER_APOSTROPHES | {"a", "an", "the", "and", "also", "that", "is", "are", "am", "has", "have"}
+"""Words that may stand for each other in two near-duplicates, be missing in one, and stand in any order."""
+
+QUESTION_MARKS = "?\uff1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,9 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
     """Return whether two texts differ in a figure, a negation, a name, a sign, the order of words, or an unknown word.
 
     They also differ if each has a word in place of one of the other, as "likes" and "hates", or "before" and "after",
-    or if one has a word in addition that is no stop word, as "green" in "green tea": what is merged would lose it, or
-    what is said more generally. `common` are the English words of which another form may differ.
+    if one has a word in addition, as "green" in "green tea", or if only one has a verb in the past tense: what is
+    merged would lose it, or what is said more generally. `common` are the English words of which another form may
+    differ.
     """
     return (
         one.figures != two.figures
@@ -98,15 +98,14 @@ def differ(one: Wording, two: Wording, common: Collection[str]) -> bool:
 
 
 def _replace(own: frozenset[str], others: frozenset[str]) -> bool:
-    """Return whether each of two texts has words that the other lacks in any form, or one has such a content word."""
-    mine, theirs = {*stems([*own])}, {*stems([*others])}
-    is_within = mine <= theirs or theirs <= mine
-    return not is_within or {*stems([*own - SAY_LITTLE])} != {*stems([*others - SAY_LITTLE])}
+    """Return whether one of two texts has words that the other lacks in any form, or that are past tenses."""
+    is_past = [any(word.endswith("ed") for word in words) for words in (own, others)]
+    return {*stems([*own])} != {*stems([*others])} or is_past[0] != is_past[1]
 
 
 def _decide(differing: frozenset[str], common: Collection[str]) -> bool:
     """Return whether any of the words, which one of two texts has, may be a figure, a negation or a name."""
-    unknown = [word for word in differing if word not in common and word not in SAY_LITTLE]
+    unknown = [word for word in differing if word not in common and word not in SAY_NOTHING]
     return not DECISIVE.isdisjoint(differing) or any(stem not in common for stem in stems(unknown))
 
 
@@ -123,9 +122,13 @@ def _names(text: str) -> frozenset[str]:
 
 
 def _exact(text: str) -> frozenset[str]:
-    """Return the words in which case or signs matter, as passwords, options and "-5", without punctuation."""
+    """Return the words in which case or signs matter, as passwords, options and "-5", without punctuation.
+
+    Symbols, such as those of currencies, emoji, and a question mark are also among them.
+    """
     found = [word for word in ASCII_RUN.findall(text) if SIGN.search(word) or case_matters(word)]
-    return frozenset(word.rstrip(CLOSING).lstrip(OPENING) or word for word in found)
+    signs = {one for one in text if unicodedata.category(one) in SYMBOLS or one in QUESTION_MARKS}
+    return frozenset(signs.union(word.rstrip(CLOSING).lstrip(OPENING) or word for word in found))
 
 
 def nearest(own: Bytes, others: Bytes, most: int) -> tuple[Ints, Ints, Ints]:
