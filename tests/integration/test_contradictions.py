@@ -62,6 +62,13 @@ def test_case_makes_no_difference(memory: Memory) -> None:
     assert {first, add(memory, {"text": "2", "entity": "ÄRGER", "key": "GRÖßE", "value": "2"})} in pairs(memory)
 
 
+def test_blanks_make_no_difference(memory: Memory) -> None:
+    york = {"text": "York.", "entity": "Ana", "key": "city", "value": "New York"}
+    add(memory, york)
+    add(memory, york | {"text": "The big one.", "value": " New \n York "})
+    assert pairs(memory) == []
+
+
 @pytest.mark.parametrize(
     "other",
     [{"entity": "Ben"}, {"key": "job"}, {"entity": None}, {"key": None}, {"value": None}, {"value": ""}],

@@ -150,6 +150,16 @@ def test_a_known_value_is_linked_with_the_turn_that_repeats_it_and_lives_on(draw
     assert homes(drawing, at=120) == ["Leipzig"]
 
 
+def test_a_known_value_may_be_repeated_with_other_blanks(drawing: Memory, llm: StandIn) -> None:
+    llm.always = answering(lambda asked: {"facts": [
+        {"number": 1, "quote": text, "entity": "user", "key": "home", "value": "New York", "single": True}
+        for text in (asked["messages"][0]["text"],)
+    ]})  # fmt: skip
+    said = ("I live in New York.", "As I said: I live in New \u00a0York.")
+    done = [draw(drawing, remember(drawing, one), at=2) for one in said]
+    assert (done, homes(drawing, at=3)) == ([1, 0], ["New York"])
+
+
 def test_a_known_value_that_has_ended_is_stored_again(drawing: Memory) -> None:
     for at, number in [(1, 1), (400, 1), (430, 0)]:
         assert draw(drawing, remember(drawing, f"On day {at}: {HOMES['Leipzig']}", at=at), at=at) == number

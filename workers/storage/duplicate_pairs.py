@@ -6,6 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.storage.connection import Connection, fetch_all
+from workers.storage.supersession import VALUE_COMPARED
 
 Pair = tuple[UUID, UUID]
 
@@ -35,9 +36,9 @@ COMPARE_AGAIN = "update activity set compared = false where namespace = %(namesp
 
 # Facts with different entities, keys or values are no duplicates: another value of a key is a contradiction. Nor are
 # those that are true until different times, as the kept one may be over before the other.
-SAME = """folded(one.entity) is not distinct from folded(two.entity)
+SAME = f"""folded(one.entity) is not distinct from folded(two.entity)
         and folded(one.key) is not distinct from folded(two.key)
-        and lower(normalize(one.value)) is not distinct from lower(normalize(two.value))
+        and {VALUE_COMPARED.format("one")} is not distinct from {VALUE_COMPARED.format("two")}
         and one.valid_until is not distinct from two.valid_until"""
 
 # As to `offset 0`, see `server.OUTDATED`.

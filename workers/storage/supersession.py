@@ -169,7 +169,10 @@ LOCK_TOPICS = """
     ) as topic
 """
 
-FIND_CONTRADICTIONS = """
+VALUE_COMPARED = r"btrim(regexp_replace(lower(normalize({}.value)), '\s+', ' ', 'g'))"
+"""A value as it is compared: without regard to case, the form of accents, and blanks."""
+
+FIND_CONTRADICTIONS = f"""
     insert into contradictions (namespace, fact, other, found_at)
     select %(namespace)s, least(new.id, old.id), greatest(new.id, old.id), %(now)s
     from facts as new
@@ -184,7 +187,7 @@ FIND_CONTRADICTIONS = """
             order by created_at desc
             limit %(examined)s
         ) as newest
-        where lower(normalize(value)) <> lower(normalize(new.value))
+        where {VALUE_COMPARED.format("newest")} <> {VALUE_COMPARED.format("new")}
         order by created_at desc
         limit %(most)s
     ) as old
@@ -193,8 +196,8 @@ FIND_CONTRADICTIONS = """
     on conflict do nothing
 """
 
-STILL_DIFFER = """folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
-        and lower(normalize(one.value)) <> lower(normalize(two.value))"""
+STILL_DIFFER = f"""folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
+        and {VALUE_COMPARED.format("one")} <> {VALUE_COMPARED.format("two")}"""
 """Whether two facts still contradict each other; an edit may have changed an entity, a key or a value."""
 
 # As to `offset 0`, see `server.OUTDATED`.
