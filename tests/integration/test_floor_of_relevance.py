@@ -181,6 +181,15 @@ def test_a_question_of_unknown_words_finds_no_fingerprints(memory: Memory) -> No
     assert texts(memory, "zqx vvkp", at=60) == []
 
 
+def test_stop_words_of_other_languages_answer_nothing(memory: Memory) -> None:
+    key, rent, *_ = (
+        memory.add("La clé de secours est derrière l'horloge."), memory.add("Notre loyer est de 1150 euros par mois."),
+        memory.add("Le dentiste est mardi à 15 heures."), memory.add("Léa est allergique à la pénicilline."),
+    )  # fmt: skip
+    assert [memory.ids(one) for one in ("Où est la clé ?", "Combien coûte le loyer ?")] == [[key], [rent]]
+    assert memory.ids("Quelle est la pointure de Paul ?", min_relevance=0.3) == []
+
+
 def test_a_floor_that_is_asked_for_cuts_every_result(memory: Memory) -> None:
     memory.store(*KNOWN.values(), *OTHERS)
     query = "Where is the spare key?"

@@ -1,4 +1,4 @@
-"""Question words of scripts without blanks, which are left out of a query."""
+"""Question words of other languages than English, which are left out of a query."""
 
 from unicodedata import normalize
 
@@ -25,6 +25,12 @@ from workers.core.questions import without_question_words
         ("妹妹在哪里上班", "妹妹在 上班"),
         ("集合はいつから", "集合は から"),
         ("鍵はどこかな", "鍵は かな"),
+        ("Wo hängt der Ersatzschlüssel?", "  hängt   Ersatzschlüssel?"),
+        ("Où habite Paul ?", "  habite Paul ?"),
+        ("¿Dónde vivo?", "¿  vivo?"),
+        ("Come si chiama il gatto?", "Come   chiama   gatto?"),
+        ("Onde mora a Ana?", "  mora   Ana?"),
+        ("Waar ligt de sleutel?", "  ligt   sleutel?"),
     ],
 )
 def test_question_words_are_left_out(query: str, rest: str) -> None:
@@ -40,6 +46,13 @@ def test_question_words_are_left_out_in_whatever_form() -> None:
     "query",
     [
         "Where is the key?",
+        "What did Los de la Cruz say?",
+        "El Paso weather",
+        "Angkor Wat",
+        "J.J. Abrams",
+        "die hard movie",
+        "son birthday",
+        "Qui est-ce ?",
         "何先生的电话",
         "哪吒的武器",
         "几何作业",

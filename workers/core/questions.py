@@ -4,9 +4,12 @@ A misspelt word is one that a slip of a finger makes of a word that facts contai
 technique for computer detection and correction of spelling errors", 1964): a letter left out, added or replaced, or two
 neighbours exchanged. The first letter is seldom wrong (Pollock and Zamora, 1984).
 
-The text index leaves out stop words of the database's language only. In scripts that it splits into characters, pairs
-such as those of 什么时候 ("when") are rare in facts, so BM25 would weigh them most, and hardly any answer has them. The
-same holds for 是 ("is") before them, and for 在 ("is at") at the end of a question: 钥匙在哪儿 ("where is the key").
+The text index leaves out stop words of the database's language only, so "Où est la clé ?" would find every text with
+"est" and "la". They are left out of questions that are clearly in another of a few languages.
+
+In scripts that the index splits into characters, pairs such as those of 什么时候 ("when") are rare in facts, so BM25
+would weigh them most, and hardly any answer has them. The same holds for 是 ("is") before them, and for 在 ("is at") at
+the end of a question: 钥匙在哪儿 ("where is the key").
 Words and names that contain one, such as 任何时候 ("any time"), 多伦多大学 (a university) and どうぶつ ("animal"), stay
 whole.
 """
@@ -18,7 +21,7 @@ from difflib import SequenceMatcher
 from string import ascii_lowercase
 
 from workers.core.names import capitalised, names_in_question
-from workers.core.passages import UNSPACED_RUN
+from workers.core.summary import ENGLISH_STOP_WORDS
 
 SHORTEST = 6
 """Letters of the shortest word that is corrected: shorter ones differ by a letter from many others."""
@@ -168,11 +171,68 @@ LANGUAGES = {
 """The question words of each language by its letters, in this order, as Japanese has Chinese characters too."""
 
 
+GERMAN = (
+    "wo wer wann wie wohin woher wem wen wessen warum wieso welche welcher welches welchen welchem wieviel",
+    """was der die das dem den des ein eine einer eines einem einen ist sind bin bist wird werden habe haben
+    ich du er sie es wir ihr mir mich dir dich ihm ihn uns euch mein meine meiner meinen meinem dein deine
+    sein seine unser unsere und oder auf aus bei für gegen im in mit nach um von vom vor zu zum zur am an
+    als sich""",
+)
+FRENCH = (
+    "où quand qui quel quelle quels quelles combien comment pourquoi quoi",
+    """le la les l un une des du de d au aux à est sont suis es a ai as ont avons j je tu il elle on nous
+    vous ils elles m me t te s se mon ma mes ton ta tes sa ses notre nos votre vos leur leurs et ou en dans
+    avec chez ce c cette ces ça qu que y""",
+)
+SPANISH = (
+    "dónde donde cuándo cuando quién quien quiénes cuál cuáles cuánto cuánta cuántos cuántas cómo qué",
+    """el la los las un una unos unas lo de del al a es está están soy eres ha han yo tú él ella nosotros
+    ellos ellas me te se le les nos mi mis tu tus su sus nuestro nuestra y o en por para como que""",
+)
+ITALIAN = (
+    "dove dov quando quale quali quanto quanta quanti quante perché cosa",
+    """il lo la i gli le l un uno una di del della dei delle dell da dal al alla a è sono ha ho hai io tu
+    lui lei noi voi loro mi ti si ci mio mia miei tuo tua suo sua nostro nostra e o in nel nella per su che
+    chi""",
+)
+PORTUGUESE = (
+    "onde quando quem qual quais quanto quanta quantos quantas",
+    """o a os as um uma de do da dos das em no na nos nas ao à é está estão tem eu tu ele ela nós eles elas
+    me te se meu minha meus minhas teu tua seu sua nosso nossa e ou por para pelo pela como que""",
+)
+DUTCH = (
+    "waar wanneer waarom wie welke hoeveel",
+    """wat hoe de het een is zijn ben bent heeft hebben ik jij je hij zij ze wij we jullie mij mijn jouw onze
+    ons en of op aan in met naar bij van voor te om tot""",
+)
+OTHER_LANGUAGES = [
+    tuple(frozenset(words.split()) for words in language)
+    for language in (GERMAN, FRENCH, SPANISH, ITALIAN, PORTUGUESE, DUTCH)
+]
+"""Question words and other stop words of languages, without those that say something in English, such as "war"."""
+
+LETTERS = re.compile(r"[^\W\d_]+")
+SURELY = 2
+"""How many more different stop words a question must have of another language than of English.
+
+A question word counts twice.
+"""
+
+
 def without_question_words(query: str) -> str:
-    """Return the query without question words of these languages, unless nothing else is left."""
-    if query.isascii():
-        return query
+    """Return the query without question words, and in some languages stop words, unless nothing else is left."""
     query = unicodedata.normalize("NFC", query)
-    asking = next((words for letter, words in LANGUAGES.items() if letter.search(query)), None)
-    rest = query if asking is None else asking.sub(" ", query)
-    return rest if UNSPACED_RUN.search(rest) else query
+    letters = (words for letter, words in LANGUAGES.items() if letter.search(query))
+    asking = None if query.isascii() else next(letters, None)
+    rest = _without_stop_words(query) if asking is None else asking.sub(" ", query)
+    return rest if re.search(r"\w", rest) else query
+
+
+def _without_stop_words(query: str) -> str:
+    said = {*LETTERS.findall(query.lower())}
+    english = sum(word in ENGLISH_STOP_WORDS for word in said)
+    counts = [sum((word in asking) * 2 + (word in others) for word in said) for asking, others in OTHER_LANGUAGES]
+    if max(counts) - english < SURELY:
+        return query
+    left_out = frozenset[str]().union(*OTHER_LANGUAGES[counts.index(max(counts))])
+    return LETTERS.sub(lambda word: " " if word[0].lower() in left_out else word[0], query)
