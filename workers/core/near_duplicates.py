@@ -127,7 +127,7 @@ def _exact(text: str) -> frozenset[str]:
     Symbols, such as those of currencies, emoji, and a question mark are also among them.
     """
     found = [word for word in ASCII_RUN.findall(text) if SIGN.search(word) or case_matters(word)]
-    signs = {one for one in text if unicodedata.category(one) in SYMBOLS or one in QUESTION_MARKS}
+    signs = {one for one in set(text) if unicodedata.category(one) in SYMBOLS or one in QUESTION_MARKS}
     return frozenset(signs.union(word.rstrip(CLOSING).lstrip(OPENING) or word for word in found))
 
 

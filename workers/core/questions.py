@@ -212,10 +212,10 @@ OTHER_LANGUAGES = [
 """Question words and other stop words of languages, without those that say something in English, such as "war"."""
 
 LETTERS = re.compile(r"[^\W\d_]+")
-SURELY = 2
+SURELY = 3
 """How many more different stop words a question must have of another language than of English.
 
-A question word counts twice.
+A question word counts three times.
 """
 
 
@@ -231,7 +231,7 @@ def without_question_words(query: str) -> str:
 def _without_stop_words(query: str) -> str:
     said = {*LETTERS.findall(query.lower())}
     english = sum(word in ENGLISH_STOP_WORDS for word in said)
-    counts = [sum((word in asking) * 2 + (word in others) for word in said) for asking, others in OTHER_LANGUAGES]
+    counts = [sum((word in asking) * 3 + (word in others) for word in said) for asking, others in OTHER_LANGUAGES]
     if max(counts) - english < SURELY:
         return query
     left_out = frozenset[str]().union(*OTHER_LANGUAGES[counts.index(max(counts))])

@@ -132,7 +132,7 @@ MOVES = (
         re.compile(
             r"\b(?:moved|relocated|moving) (?!(?:my|our|his|her|their|the|an?|it|this|that|these|those|some|all)\b)"
             r"(?:\w+ ){0,3}?to\b"
-            r"|\bnow (?:lives?|living|based|resid\w+) in\b|\b(?:lives?|living|based|resid\w+) in [^,;.!?]+ now\b",
+            r"|\bnow (?:lives?|living|based|resid\w+) in\b|\b(?:lives?|living|based|resid\w+) in (?:[\w-]+ ){1,3}now\b",
             re.IGNORECASE,
         ),
     ),
@@ -140,7 +140,7 @@ MOVES = (
         re.compile(r"\b(?:work(?:s|ed|ing)? (?:at|for|as)|employ\w+|job is)\b", re.IGNORECASE),
         re.compile(
             r"\b(?:joined(?! (?:an?|my|our) )|(?<!\bi )(?<!\bwe )hired|new job|started (?:\w+ ){0,3}?(?:at|as)"
-            r"|now work(?:s|ing)? (?:at|for|as)|work(?:s|ing)? (?:at|for|as) [^,;.!?]+ now)\b",
+            r"|now work(?:s|ing)? (?:at|for|as)|work(?:s|ing)? (?:at|for|as) (?:[\w-]+ ){1,3}now)\b",
             re.IGNORECASE,
         ),
     ),

@@ -49,7 +49,7 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
     """
     with context.namespace(asked.namespace) as (db, tenant):
         rows, account = activity.read(db, tenant, [asked.id]), events.account(db, tenant, asked.id, now)
-        if account is None:
+        if account is None or not len(rows):
             raise no_fact(asked.id, asked.namespace)
         rules = rules_for(context, db, rows.namespaces)
         found = activity.decay_intervals_of(db, tenant, asked.id)
