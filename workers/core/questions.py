@@ -5,7 +5,7 @@ technique for computer detection and correction of spelling errors", 1964): a le
 neighbours exchanged. The first letter is seldom wrong (Pollock and Zamora, 1984).
 
 The text index leaves out stop words of the database's language only, so "Où est la clé ?" would find every text with
-"est" and "la". They are left out of questions that are clearly in another of a few languages.
+"est" and "la". Those of six other languages are left out of questions in them.
 
 In scripts that the index splits into characters, pairs such as those of 什么时候 ("when") are rare in facts, so BM25
 would weigh them most, and hardly any answer has them. The same holds for 是 ("is") before them, and for 在 ("is at") at
@@ -215,7 +215,7 @@ LETTERS = re.compile(r"[^\W\d_]+")
 SURELY = 3
 """How many more different stop words a question must have of another language than of English.
 
-A question word counts three times.
+A question word counts as so many.
 """
 
 
@@ -231,7 +231,7 @@ def without_question_words(query: str) -> str:
 def _without_stop_words(query: str) -> str:
     said = {*LETTERS.findall(query.lower())}
     english = sum(word in ENGLISH_STOP_WORDS for word in said)
-    counts = [sum((word in asking) * 3 + (word in others) for word in said) for asking, others in OTHER_LANGUAGES]
+    counts = [sum((word in asking) * SURELY + (word in others) for word in said) for asking, others in OTHER_LANGUAGES]
     if max(counts) - english < SURELY:
         return query
     left_out = frozenset[str]().union(*OTHER_LANGUAGES[counts.index(max(counts))])
