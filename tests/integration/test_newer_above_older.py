@@ -165,9 +165,10 @@ def test_a_statement_that_withdraws_an_older_one_is_linked_with_it_and_stands_ab
 def test_what_withdraws_a_result_comes_with_it_though_it_holds_no_word_of_the_question(invoices: Memory) -> None:
     older = invoices.add("Joan Crawford is an actress with a lot of presence, and I love her movies.", **JANUARY)
     newer = invoices.add("Speaking of change, I used to prefer Joan Crawford.", **LATER)
-    invoices.store(*[f"A movie for a rainy evening: number {number}." for number in range(90)])
-    found = [one.id for one in invoices.ask("a movie with a lot of presence", at=30).results]
-    assert found.index(newer) < found.index(older)
+    invoices.store(*[f"A movie for a rainy evening: number {number}." for number in range(300)])
+    for graph in (True, False):
+        found = ids(invoices.having(graph_in_recall=graph), "a movie with a lot of presence", first=10)
+        assert found.index(newer) < found.index(older)
 
 
 @pytest.mark.parametrize("question", ["a movie with a lot of presence", "Which actress has a lot of presence?"])

@@ -128,6 +128,15 @@ def test_one_sentence_of_a_long_text_is_found_among_many_facts_that_say_more(mem
     assert best.explain["outstanding"] > 0
 
 
+def test_of_many_long_texts_those_beyond_the_best_by_words_are_as_relevant(memory: Memory) -> None:
+    around = " ".join(f"We talked for hours about plan {number}, nothing else." for number in range(30))
+    memory.store(
+        *[f"The old harbour crane {'stands ' * (1 + pier % 3)}at pier {pier}. {around}" for pier in range(160)]
+    )
+    found = memory.ask("Where is the harbour crane?", at=1, limit=100, min_relevance=0).results
+    assert min(one.relevance for one in found) == pytest.approx(found[0].relevance, abs=0.01)
+
+
 @pytest.mark.parametrize("role", ["user", "assistant"])
 def test_a_long_text_is_found_by_a_word_that_no_other_fact_has(memory: Memory, role: str) -> None:
     memory.store(*map(json.loads, SAMPLE.read_text(encoding="utf-8").splitlines()))

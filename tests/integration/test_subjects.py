@@ -82,11 +82,13 @@ def test_case_counts_in_all_but_the_names_of_entities_and_properties(memory: Mem
         assert forget(memory, at=1_000, dry_run=True, **{name: value.swapcase()}).matching == others, name
 
 
-def test_what_ended_and_what_is_deep_goes_too(stocked: Memory) -> None:
+@pytest.mark.parametrize("subject", [{"entity": "mira"}, {"query": "Where does Mira live?"}])
+def test_what_ended_and_what_is_deep_goes_too(stocked: Memory, subject: dict[str, str]) -> None:
+    stocked.forget(*[id_ for (id_,) in stocked.rows("select id from facts where key = 'pet'")], at=1, purge=True)
     stocked.decay(900)
     stocked.demote(at=990)
     assert texts(stocked) != []
-    forget(stocked, at=1_000, entity="mira", purge=True)
+    forget(stocked, at=1_000, **subject, purge=True)
 
     assert "Mira" not in " ".join(texts(stocked))
     assert not any("Mira" in str(line.get("text")) for line in stocked.archive(at=1_001))
