@@ -224,7 +224,8 @@ WITH_CHANGED_SETTINGS = "select id from namespaces where settings_changed_at is 
 # change far ahead of the clock was made before it was set back.
 SETTLE_SETTINGS = """
     update namespaces set settings_changed_at = null
-    where id = any(%(ids)s) and abs(date_part('epoch', statement_timestamp() - settings_changed_at)) > 120
+    where id = any(%(ids)s) and settings_changed_at not between
+        statement_timestamp() - interval '2 minutes' and statement_timestamp() + interval '2 minutes'
 """
 
 
