@@ -29,7 +29,8 @@ from workers.core.arrays import Vectors
 from workers.core.names import folded
 from workers.errors import InvalidInputError, NotFoundError, no_fact
 from workers.memory.recall import scoring
-from workers.storage import activity, candidates, events, facts, links, namespaces, runs, signatures, vectors
+from workers.memory.recall.deep import promote
+from workers.storage import activity, candidates, deep, events, facts, links, namespaces, runs, signatures, vectors
 from workers.storage import relations as table
 from workers.storage.candidates import Scope
 from workers.storage.connection import Connection, reading, transaction
@@ -138,6 +139,10 @@ def neighbours(context: Context, asked: ShowNeighbours, now: datetime) -> dict[s
         NotFoundError: the namespace has no such fact, or it was purged.
     """
     id_ = asked.id
+    with reading(context.read_url) as db:
+        packed = deep.said(db, namespaces.id_of(db, asked.namespace), [id_])
+    if packed:
+        promote(context, asked.namespace, [id_], waits=False)
     with reading(context.read_url) as db:
         tenant = namespaces.id_of(db, asked.namespace)
         account = events.account(db, tenant, id_, now)

@@ -158,6 +158,18 @@ def test_a_fact_of_another_namespace_or_of_none_has_no_neighbours(memory: Memory
             around(memory, id_, namespace=namespace)
 
 
+def test_a_fact_in_deep_memory_has_its_curve_and_its_neighbours(memory: Memory) -> None:
+    one, two = memory.add("The brook is low.", decay_class="session"), memory.add("The mill is old.")
+    memory.link(one, two)
+    memory.decay(2)
+    changes, before = drawn(memory, one, 5)["changes"], around(memory, one)
+    assert [fact["id"] for fact in before["facts"]] == [str(two)]
+    assert memory.demote(at=4) == 1
+    assert around(memory, one) == before
+    assert memory.demote(at=4) == 1
+    assert drawn(memory, one, 5)["changes"] == changes
+
+
 def test_what_took_its_place_is_a_neighbour(memory: Memory) -> None:
     old = memory.add("The boat is red.")
     (stored,) = memory.store({"text": "The boat is blue.", "supersedes": str(old)}, at=1)

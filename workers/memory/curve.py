@@ -19,6 +19,7 @@ from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import no_fact
 from workers.memory.namespace_settings import rules_for
+from workers.memory.unpack import unpack
 from workers.storage import activity, events
 
 INTERVAL_POINTS, FEWEST = 240, 6
@@ -48,6 +49,7 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
         NotFoundError: the namespace has no such fact, or it was purged.
     """
     with context.namespace(asked.namespace) as (db, tenant):
+        unpack(context, db, tenant, [asked.id], waits=False)
         rows, account = activity.read(db, tenant, [asked.id]), events.account(db, tenant, asked.id, now)
         if account is None or not len(rows):
             raise no_fact(asked.id, asked.namespace)

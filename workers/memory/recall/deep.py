@@ -81,7 +81,7 @@ def recall_many(
     for question in questions:
         for name in question.namespaces or (namespace,):
             if question.why is not None:
-                _promote(context, name, [question.why], waits=False)
+                promote(context, name, [question.why], waits=False)
             promote_matching(context, name, question, now)
     found = pipeline.recall_many(context, namespace, questions, now)
     return [
@@ -90,7 +90,7 @@ def recall_many(
     ]
 
 
-def _promote(context: Context, namespace: str, ids: Sequence[UUID], *, waits: bool = True) -> None:
+def promote(context: Context, namespace: str, ids: Sequence[UUID], *, waits: bool = True) -> None:
     """Unpack facts, in a transaction that sees what others unpacked while it waited."""
     replicas.use_primary()
     with context.at(namespace), context.namespace(namespace) as (db, tenant):
@@ -152,7 +152,7 @@ def promote_matching(
         said = deep.said(db, tenant, found.ids if question.is_filtered else found.affordable(meaning))
         fitting = {id_: one for id_, one in said.items() if subjects.passes_filters(one, question.filters)}
     if fitting:
-        _promote(context, namespace, _best(found, fitting, meaning)[: most or PROMOTED])
+        promote(context, namespace, _best(found, fitting, meaning)[: most or PROMOTED])
 
 
 def promote_property(context: Context, namespace: str, entity: str, key: str | None, now: datetime) -> None:
