@@ -30,6 +30,7 @@ from workers.core.names import folded
 from workers.errors import InvalidInputError, NotFoundError, no_fact
 from workers.memory.recall import scoring
 from workers.memory.recall.deep import promote
+from workers.memory.unpack import unpack
 from workers.storage import activity, candidates, deep, events, facts, links, namespaces, runs, signatures, vectors
 from workers.storage import relations as table
 from workers.storage.candidates import Scope
@@ -80,6 +81,7 @@ def link(context: Context, asked: Link, now: datetime) -> Linked:
 def unlink(context: Context, asked: Unlink) -> Removed:
     """Remove the link of a type between two facts, or all of them; return their number."""
     with context.namespace(asked.namespace) as (db, tenant):
+        unpack(context, db, tenant, [asked.source, asked.target])
         activity.lock(db, tenant, [asked.source, asked.target])
         removed = links.remove(db, tenant, asked.source, asked.target, asked.type)
         activity.update_worth(db, tenant, [asked.source, asked.target])

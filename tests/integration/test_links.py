@@ -135,6 +135,16 @@ def test_a_link_is_kept_while_a_fact_is_forgotten_and_gone_when_it_is_purged(mem
     assert stored(memory) == []
 
 
+def test_a_link_that_is_removed_while_a_fact_is_in_deep_memory_does_not_come_back_with_it(memory: Memory) -> None:
+    one, two = memory.add("The cellar is flooded."), memory.add("It rained.", decay_class="session")
+    link(memory, one, two)
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    assert unlink(memory, one, two) == 1
+    memory.restore(two, at=5)
+    assert stored(memory) == []
+
+
 def test_the_history_of_a_fact_lists_its_links_but_not_those_to_forgotten_facts(memory: Memory) -> None:
     one, two = pair(memory)
     link(memory, one, two, strength=0.5)
