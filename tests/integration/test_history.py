@@ -103,6 +103,15 @@ def test_a_supersession_that_was_undone_keeps_its_instant_beside_the_next_one(me
     assert memory.history(newer, at=7) == [("stored", 1), *undone, ("supersession undone", 6)]
 
 
+def test_a_supersession_that_is_undone_while_the_newer_fact_is_in_deep_memory_is_in_its_history(memory: Memory) -> None:
+    older, newer = memory.add("Tea at four."), memory.add("Tea at five.", decay_class="session")
+    supersede.keep(memory.context, "default", newer, [older], day(0))
+    memory.decay(2)
+    assert memory.demote(at=4) == 1
+    memory.restore(older, at=5)
+    assert ("supersession undone", 5) in memory.history(newer, at=6)
+
+
 @pytest.mark.parametrize("by_storing", [False, True])
 def test_a_fact_says_of_each_fact_that_it_superseded_it(memory: Memory, *, by_storing: bool) -> None:
     first, second, newer = (memory.add(f"Tea at {hour}.") for hour in ("four", "five", "six"))

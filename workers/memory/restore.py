@@ -222,7 +222,10 @@ def _revive(
     if not back:
         return set()
     tombstones.revive(db, tenant, [one.id for one in back if one.forgotten_at is not None], now, by)
-    supersession.reopen(db, tenant, [one.id for one in back if one.forgotten_at is None], now)
+    reopened = [one for one in back if one.forgotten_at is None]
+    # Their history says that it was undone.
+    unpack(context, db, tenant, [one.superseded_by for one in reopened if one.superseded_by], waits=False)
+    supersession.reopen(db, tenant, [one.id for one in reopened], now)
     statements.lift_forgotten(db, tenant, [one.hash for one in back])
     statements.lift_forgotten_of(db, tenant, [one.id for one in back])
     _set_apart(context, db, tenant, [one.id for one in back if one.reason == MERGED], now)
