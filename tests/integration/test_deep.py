@@ -494,6 +494,24 @@ def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_
     assert memory.ids("Where does Mira hide the spare key?", at=26) == [live]
 
 
+def test_of_facts_that_say_the_same_the_live_one_is_found_else_the_one_that_ended_last(memory: Memory) -> None:
+    said = {"text": TEXT, "decay_class": "session"}
+    first, second = memory.add(**said), memory.add(**said, at=5)
+    memory.decay(10)
+    assert memory.demote(at=12) == 2
+    assert memory.ids("Where is Mira's spare key?", at=12, deep=True) == [second]
+    third = memory.add(**said, at=12)
+    found = memory.ask("Where is Mira's spare key?", at=12, deep=True, explain=True)
+    assert [one.id for one in found.results] == [third]
+    assert {(one["id"], one["rule"]) for one in found.left_out or ()} == {
+        (str(one), "says the same as another fact") for one in (first, second)
+    }
+    found = memory.ask("Where is Mira's spare key?", at=12, deep=True, why=second)
+    assert found.why is not None
+    assert found.why["rule"] == "says the same as another fact"
+    assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 1}
+
+
 def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Memory, sunk: UUID) -> None:
     other = memory.add("Mira waters the blue flower.", at=3, decay_class="session")
     memory.decay(5)

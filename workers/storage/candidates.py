@@ -253,6 +253,17 @@ POSITIONS = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
+# Of facts that say the same all but one: the live one, else the one that ended last.
+REPEATS = """
+    select uuid_send(id)
+    from (
+        select id, row_number() over (partition by hash order by forgotten_at desc nulls first, id) as place
+        from facts
+        where namespace = %(namespace)s and id = any(%(ids)b)
+    ) as said
+    where place > 1
+"""
+
 TEXTS = "select uuid_send(id), text from facts where namespace = %(namespace)s and id = any(%(ids)b)"
 
 # Planned for all matches, of which only the first are read: for a small limit the planner may read the table until it
@@ -438,6 +449,12 @@ def _read(cursor: Cursor) -> Candidates:
         for name, column in zip(NUMBERS, columns.floats_of(numbers, len(NUMBERS)).T, strict=True):
             found[name] = column
     return found
+
+
+def repeats(db: Connection, namespace: int, ids: Sequence[Key]) -> set[Key]:
+    """Return those of some facts that only say what another of them says, which is live or ended later."""
+    given = {"namespace": namespace, "ids": columns.keys(ids)}
+    return {id_ for (id_,) in db.execute(REPEATS, given, binary=True)}
 
 
 def describe(

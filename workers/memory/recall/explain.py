@@ -18,7 +18,7 @@ from workers.memory.recall import answer, arms, scoring
 from workers.memory.recall.arms import Found
 from workers.memory.recall.floor import TOO_IRRELEVANT
 from workers.memory.recall.question import Asked
-from workers.memory.recall.scoring import TOO_UNLIKE, Scored, Scores
+from workers.memory.recall.scoring import Scored, Scores
 from workers.storage import candidates, signatures, words
 from workers.storage.candidates import NO_FILTERS, Candidate, Candidates, Description
 
@@ -55,6 +55,11 @@ class ScoredRecall(Asked):
     def chosen(self) -> Ints:
         """Return the indexes of the results among the scored candidates, best first."""
         return self.order[self.fitting[self.order]][: self.taken]
+
+    @property
+    def hidden(self) -> dict[Key, str]:
+        """Return the rules that leave out candidates, by id."""
+        return dict(zip(self.scored.hidden["id"].tolist(), self.scored.hidden["left_out"].tolist(), strict=True))
 
     @property
     def result_ids(self) -> list[Key]:
@@ -169,8 +174,9 @@ def _hidden(asked: ScoredRecall) -> list[LeftOut]:
     rows = _ruled_out(asked, ever)
     totals = asked.scores_with(rows, ever).total
     seen, own = np.split(totals, [len(asked.scored.seen)])
+    hidden = asked.hidden
     ruled = [
-        LeftOut(one["id"], one["left_out"] or TOO_UNLIKE, round(float(total), 6), int((seen > total).sum()) + 1)
+        LeftOut(one["id"], one["left_out"] or hidden[one["id"]], round(float(total), 6), int((seen > total).sum()) + 1)
         for one, total in zip(rows, own, strict=True)
     ]
     return sorted(ruled, key=lambda one: -(one.score or 0))[:LEFT_OUT_SHOWN]
@@ -178,10 +184,10 @@ def _hidden(asked: ScoredRecall) -> list[LeftOut]:
 
 def _ruled_out(asked: ScoredRecall, ever: Found, *others: Key) -> Candidates:
     """Return the best facts that a rule hides, of the results over all facts, and of `others`."""
-    hidden = set(asked.scored.hidden["id"].tolist())
-    rows = asked.read(list(dict.fromkeys([*ever.fused(CHECKED), *asked.scored.hidden["id"], *others])))
-    unlike = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
-    return rows[unlike | ~scoring.visible(rows)]
+    hidden = asked.hidden
+    rows = asked.read(list(dict.fromkeys([*ever.fused(CHECKED), *hidden, *others])))
+    scored = np.array([id_ in hidden for id_ in rows["id"].tolist()], np.bool_)
+    return rows[scored | ~scoring.visible(rows)]
 
 
 def _below(asked: ScoredRecall) -> list[LeftOut]:
@@ -232,7 +238,7 @@ def why(asked: ScoredRecall, id_: UUID) -> dict[str, Any]:
     if not len(rows):
         raise NotFoundError(f"why: no fact {id_} is in namespace {asked.tenant.name!r}: it never was, or is purged.")
     # A hidden fact is looked for in the results over all facts, and scored with the others that `left_out` lists.
-    is_hidden = rows[0]["left_out"] is not None or key in asked.scored.hidden["id"].tolist()
+    is_hidden = rows[0]["left_out"] is not None or key in asked.hidden
     found = asked.search_ever() if is_hidden else asked.found
     place, scores, rank = _placed(asked, key, _ruled_out(asked, found, key) if is_hidden else rows, found)
     shown = candidates.describe(asked.db, asked.tenant.id, [key], asked.silent_since)().facts[key]
@@ -267,8 +273,8 @@ def _rule(asked: ScoredRecall, one: Candidate) -> str | None:
         return str(one["left_out"])
     # numpy drops null bytes at the end of a value that it compares
     id_, seen = one["id"], asked.scored.seen["id"]
-    if id_ in asked.scored.hidden["id"].tolist():
-        return TOO_UNLIKE
+    if id_ in asked.hidden:
+        return asked.hidden[id_]
     if id_ in seen[~asked.fitting].tolist():
         return TOO_IRRELEVANT
     if id_ in seen.tolist():

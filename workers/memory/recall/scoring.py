@@ -226,6 +226,7 @@ COMPARED = 2
 """Number of candidates that are compared with the question word by word, as a multiple of the limit."""
 
 TOO_UNLIKE = "not similar enough"
+SAID_AGAIN = "says the same as another fact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +279,16 @@ def read_and_score(asked: Asked, found: Found) -> Steps[Scored]:
     read, outdated = yield from _with_newer(asked, rows(), queries, sought)
     from_graph = dict.fromkeys((one.newer for one in outdated), "link") | from_graph
     seen, hidden = _split(read, visible(read))
+    if asked.scope.deep:
+        again = candidates.repeats(db, tenant.id, seen["id"].tolist())
+        seen, out = _left_out(seen, np.array([id_ in again for id_ in seen["id"]], np.bool_), SAID_AGAIN)
+        hidden = np.concatenate([hidden, out])
     cosines = similarities_in(asked, seen)
     added = {id_: what for id_, what in from_graph.items() if id_ not in best}
     unlike = _unlike(asked, seen, found, added, from_graph, cosines)
     if unlike.any():
-        seen["left_out"][unlike] = TOO_UNLIKE
         cosines = cosines[~unlike]
-        seen, out = _split(seen, ~unlike)
+        seen, out = _left_out(seen, unlike, TOO_UNLIKE)
         hidden = np.concatenate([hidden, out])
     scores = score(asked, seen, found, cosines, around)
     held = stems.contained(db, tenant.id, found.text.stems, seen)
@@ -323,6 +327,12 @@ def _with_newer(
     newer = candidates.ask(db, tenant.id, sorted(unread), queries, scope, stems=sought)
     yield
     return np.concatenate([read, newer()]), pairs
+
+
+def _left_out(rows: Candidates, those: Bools, rule: str) -> tuple[Candidates, Candidates]:
+    """Return the candidates that a rule does not leave out, and `those` that it does."""
+    rows["left_out"][those] = rule
+    return _split(rows, ~those)
 
 
 def _split(rows: Candidates, those: Bools) -> tuple[Candidates, Candidates]:
