@@ -452,6 +452,18 @@ def test_looks_at_the_past_and_questions_that_measure_are_no_regrets(memory: Mem
     assert signals.counted(memory.context.redis, signals.REGRETS) == {}
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_regret_counts_for_the_namespace_whose_deep_memory_has_the_answer(memory: Memory, packed: bool) -> None:
+    memory.add("The oboe is in its case.", namespace="first")
+    memory.add(TEXT, namespace="second", decay_class="session")
+    memory.decay(2)
+    assert memory.demote(at=4 if packed else 2) == packed
+    both = ("first", "second")
+    for included in (False, True):
+        memory.ask("Where does Mira hide the spare key?", at=4, namespace="first", namespaces=both, deep=included)
+    assert signals.counted(memory.context.redis, signals.REGRETS) == {"second": 2}
+
+
 def test_in_a_small_namespace_a_worse_answer_does_not_hide_that_a_better_one_is_deep(memory: Memory) -> None:
     gone = memory.add(TEXT, decay_class="session", category="home")
     live = memory.add("Mira sings in a choir.")

@@ -1,5 +1,6 @@
 """Deep memory in a recall: promising facts are unpacked to be searched, or only counted where nothing else fits."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -103,35 +104,37 @@ def _with_deep_count(context: Context, namespace: str, question: Question, found
     If nothing was found, it is the number of deep facts that fit, also if it is 0.
     """
     names = question.namespaces or (namespace,)
-    best = max((one.relevance or 0.0 for one in found.results), default=0.0)
+    best, better = max((one.relevance or 0.0 for one in found.results), default=0.0), Counter[str]()
     if found.ended is not None:
         least = relevance.times_odds(best, CLEARLY_BETTER)
         packed_in = [name for name, (any_packed, _) in found.ended if any_packed]
-        better = sum(_count_relevant(context, name, question, least) for name in packed_in)
+        better.update({name: _count_relevant(context, name, question, least) for name in packed_in})
         if any(unpacked for _, (_, unpacked) in found.ended):
-            better += _count_tombstones(context, names[0], question, least, now)
-        better = min(better, question.limit)
-        found = replace(found, deep=None if found.results and not better else better)
-    if not (question.looks_back or question.measures):
-        _count_regret(context, names[0], found)
+            better.update(_tombstones(context, names[0], question, least, now))
+        deep_ones = min(better.total(), question.limit)
+        found = replace(found, deep=None if found.results and not deep_ones else deep_ones)
+    first = found.results[0] if found.results else None
+    if first and first.deep:
+        better[first.namespace or names[0]] += 1
+    if better.total() and not (question.looks_back or question.measures):
+        _count_regret(context, max(better, key=lambda name: better[name]))
     return found
 
 
-def _count_regret(context: Context, namespace: str, found: Recalled) -> None:
-    """Count an answer whose best result is in deep memory, or may be."""
-    first = found.results[0] if found.results else None
-    if found.deep or (first and first.deep):
-        with suppress(UnavailableError):  # a full Redis refuses it; the count is lower then
-            signals.count(context.redis, signals.REGRETS, (first and first.namespace) or namespace)
+def _count_regret(context: Context, namespace: str) -> None:
+    """Count an answer whose best result is in deep memory of a namespace, or may be."""
+    with suppress(UnavailableError):  # a full Redis refuses it; the count is lower then
+        signals.count(context.redis, signals.REGRETS, namespace)
 
 
-def _count_tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> int:
-    """Return the number of facts of this relevance that are not packed, or unpacked again."""
+def _tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> list[str]:
+    """Return the namespace of each fact of this relevance that is not packed, or unpacked again."""
     searched = [replace(question, deep=True, explain=False)]
     (found,) = pipeline.recall_many(context, namespace, searched, now, reranks=False)
     if isinstance(found, NotFoundError):
-        return 0
-    return sum(one.deep is not None and (one.relevance or 0.0) >= least for one in found.results)
+        return []
+    fitting = (one for one in found.results if one.deep is not None and (one.relevance or 0.0) >= least)
+    return [one.namespace or namespace for one in fitting]
 
 
 def promote_matching(
