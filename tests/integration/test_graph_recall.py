@@ -237,6 +237,14 @@ def test_facts_of_related_entities_are_recalled_as_long_as_the_relation_is_in_us
     assert gain(400) == 0
 
 
+def test_a_relation_that_was_not_recorded_yet_leads_to_no_fact(memory: Memory) -> None:
+    about = memory.add("The launch slipped to May.", entity="ProjectAlpha")
+    relate(memory, "Alex", "ProjectAlpha", at=2)
+    for known_as_of, found in ((1, False), (2, True)):
+        one = shown(memory, "Why is the cabin of Alex heated?", at=3, known_as_of=day(known_as_of))[about]
+        assert (graph_part(one) > 0) == found
+
+
 def test_entities_are_found_within_a_question_without_blanks(memory: Memory) -> None:
     memory.store("他喜欢喝咖啡")
     about = memory.add("喜欢喝绿茶", entity="李华")

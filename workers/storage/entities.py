@@ -19,6 +19,9 @@ from workers.storage.relations import Fading
 MOST_RELATED = 20
 """Number of related entities whose facts are returned, closest first."""
 
+KNOWN = "(%(known_as_of)s::timestamptz is null or created_at <= %(known_as_of)s)"
+"""Whether a relation had been recorded."""
+
 # Facts of the named entities and of those related to them, with the weight of each entity.
 ABOUT_AMONG = f"""
     with phrase as materialized (
@@ -28,12 +31,12 @@ ABOUT_AMONG = f"""
         select folded(target) as name,
             relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s) as weight
         from relations
-        where namespace = %(namespace)s and folded(source) = any(array(select name from phrase))
+        where namespace = %(namespace)s and folded(source) = any(array(select name from phrase)) and {KNOWN}
         union all
         select folded(source),
             relation_weight(initial_weight, last_observed, pinned, %(instant)s, %(half_life)s)
         from relations
-        where namespace = %(namespace)s and folded(target) = any(array(select name from phrase))
+        where namespace = %(namespace)s and folded(target) = any(array(select name from phrase)) and {KNOWN}
     ),
     entity as (
         select name, 1.0::float8 as weight, %(most_named)s as most from phrase
