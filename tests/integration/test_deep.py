@@ -511,6 +511,7 @@ def test_of_facts_that_say_the_same_the_live_one_is_found_else_the_one_that_ende
     first, second = memory.add(**said), memory.add(**said, at=5)
     memory.decay(10)
     assert memory.demote(at=12) == 2
+    assert memory.ask("Where is Mira's spare key?", at=12, measures=True).deep == 1
     assert memory.ids("Where is Mira's spare key?", at=12, deep=True) == [second]
     third = memory.add(**said, at=12)
     found = memory.ask("Where is Mira's spare key?", at=12, deep=True, explain=True)

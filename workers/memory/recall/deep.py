@@ -198,6 +198,10 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
     with _searched(context, namespace, question, considered) as (db, tenant, found):
         filtered = question.is_filtered and found.ids
         places = _passing(db, tenant, found, question) if filtered else [*range(len(found.ids))]
+        texts = deep.said(db, tenant, [found.ids[place] for place in places])
+        # What says the same is one result.
+        different = {deep.searched_text(one): id_ for id_, one in texts.items()}.values()
+        places = [place for place in places if found.ids[place] in different]
         if not places:
             return 0
         ids = [found.ids[place] for place in places]
