@@ -22,7 +22,7 @@ create table schema_migrations (
     name text not null,
     applied_at timestamptz not null default now()
 );
-insert into schema_migrations (number, name) values (47, 'snapshot');
+insert into schema_migrations (number, name) values (48, 'snapshot');
 
 create extension if not exists vector with schema public;
 

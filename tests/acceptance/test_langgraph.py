@@ -325,7 +325,7 @@ def test_a_lifetime_counts_from_the_last_use(store: EbbStore, memory: Memory, li
     live.settle()
     assert at(over) == {"short", "long"}, "it was used two minutes before"
     classes = {fact.key: fact.decay_class for fact in memory.facts().facts}
-    assert classes == {"short": "normal", "long": "permanent"}
+    assert classes == {"short": "durable", "long": "permanent"}
 
 
 def test_a_read_may_ask_for_the_use_that_is_not_counted_by_default(memory: Memory, live: LiveSystem) -> None:

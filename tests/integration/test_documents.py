@@ -32,6 +32,7 @@ from relay import relayed
 from workers.coordination import signals
 from workers.core import tokens
 from workers.core.chunks import chunks
+from workers.decay import endings, forecast
 from workers.documents import files, items
 from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import curve, history, recall, touch
@@ -131,6 +132,52 @@ def test_every_reader_shows_that_an_item_ends_by_its_own_lifetime_after_its_last
     assert ends() == [(day(days + 3), "expired")] * 3
     memory.pin(id_, at=0.25)
     assert ends() == [(None, None)] * 3
+
+
+@pytest.mark.parametrize("days", [1, 100])
+def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_restore(
+    memory: Memory, days: int
+) -> None:
+    id_ = with_lifetime(memory, days * 24 * 60)
+    memory.touch(id_, at=0.25)
+
+    (soon,) = endings.ending(memory.context, "default", 1, day(days), by_value=True)
+    (ahead,) = forecast.forecast(memory.context, "default", 1, day(days))
+    assert (soon.id, soon.ends_at, ahead.counts["expired"]) == (id_, day(days + 0.25), 1)
+    assert memory.decay(days + 0.2).counters.forgotten == 0
+    assert memory.decay(days + 0.3).counters.expired == 1
+    assert memory.stats(days + 0.3).facts == 0
+
+    (outcome,) = memory.restore(id_, at=days + 5)
+    found, _ = items.find(memory.context, "default", ItemQuery(), day(2 * days + 4.9))
+    assert (outcome.action, [one.id for one in found.items]) == ("restored", [id_])
+    assert memory.listed(at=days + 5)[0]["ends_at"] == day(2 * days + 5)
+    assert memory.examine(days + 5) == {}
+
+
+def test_items_whose_own_lifetime_is_over_do_not_wait_for_the_forget_limit(memory: Memory) -> None:
+    given = [NewItem(path=["users"], key=str(key), document="{}", ttl=60) for key in range(150)]
+    items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))
+
+    counters = memory.decay(0.5).counters
+    assert (counters.expired, counters.held) == (150, 0)
+
+
+EARLIER = {"decay_class": "permanent", "expires_at": "infinity"}
+"""What an earlier version wrote of an item with a long lifetime of its own."""
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_an_item_of_an_archive_of_an_earlier_version_ends_by_its_own_lifetime(memory: Memory, pinned: bool) -> None:
+    id_ = with_lifetime(memory, 100 * 24 * 60)
+    memory.touch(id_, at=1)
+    if pinned:
+        memory.pin(id_, at=1)
+    (line,) = memory.archive(1)
+    state = line["state"] | EARLIER | {"last_confirmed_at": day(0).isoformat(), "kept_lifetime": None}
+    memory.import_records([line | {"state": state}], at=1, namespace="other")
+    (again,) = memory.archive(1, "other")
+    assert again["state"] == line["state"]
 
 
 def test_an_item_past_its_own_lifetime_is_neither_used_nor_pinned(memory: Memory) -> None:

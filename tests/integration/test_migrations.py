@@ -11,16 +11,19 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
 from databases import new_database
+from ebb.contract.documents import NewItem
 from ebb.contract.recall import Lookup
 from memory import DAY_0, ON_CITUS, Memory, day, wait_for
 
 from api.up import servers
 from workers.admin import search_indexes
 from workers.decay.consolidate import compare
+from workers.documents import items
 from workers.errors import SchemaError, UnavailableError
 from workers.memory import estimate, recall
 from workers.memory.embed import check_embedder
@@ -339,6 +342,29 @@ def test_names_with_several_blanks_are_found_as_they_are_looked_up(memory: Memor
     ]
     (found,), _ = recall.lookup(memory.context, Lookup(entity="Ada  Byron", key="first job"), day(0))
     assert found.id == fact
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_items_with_a_lifetime_of_their_own_expire_by_it(memory: Memory, pinned: bool) -> None:
+    id_, other = uuid4(), uuid4()
+    item = NewItem(path=["users"], key="drink", document="{}", ttl=100 * 24 * 60)
+    items.put(
+        memory.context, "default", [item, NewItem(path=["users"], key="food", document="{}")], [id_, other], day(0)
+    )
+    memory.touch(id_, other, at=1)
+    if pinned:
+        memory.pin(id_, at=1)
+    after = memory.rows("select to_jsonb(activity) - 'due_at' from activity order by fact = %s", id_)
+    with connect(memory.context.database_url) as db:
+        earlier = """
+            update activity set decay_class = 'permanent', last_confirmed_at = %s, expires_at = 'infinity',
+                kept_lifetime = null, due_at = 'infinity', ends_at = 'infinity'
+            where decay_class = 'durable'
+        """
+        db.execute(earlier, [day(0)])
+    migrate(memory.context.database_url, of_name("items"))
+    memory.decay(1)
+    assert memory.rows("select to_jsonb(activity) - 'due_at' from activity order by fact = %s", id_) == after
 
 
 def test_tags_get_the_composed_form_in_which_they_are_looked_for(memory: Memory) -> None:

@@ -56,7 +56,7 @@ from workers.validation.archived import (
     Event,
     Record,
 )
-from workers.validation.facts import digest
+from workers.validation.facts import digest, ttl
 
 Imported = Stored | InvalidInputError | str
 Writer = Callable[[Connection, int, Sequence[Any]], list[Imported]]
@@ -330,9 +330,10 @@ def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], h
 
 def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool) -> dict[str, Any]:
     """Return a row of `activity`; its decay state is computed after it is written."""
-    ended = one.past.ended
+    ended, own = one.past.ended, ttl(one.fact)
+    state = one.past.state if own is None else one.past.state.with_ttl(own)
     fidelity = PENDING if not embedded else FINGERPRINT if ended else FULL
-    return one.past.state.model_dump(mode="json") | {
+    return state.model_dump(mode="json") | {
         "fact": str(one.id),
         "segment": crc32(one.id.bytes) % segments,
         "tier": int(Tier.COLD),

@@ -181,6 +181,11 @@ def expiries(decay_classes: Sequence[str | None], confirmed_at: Floats) -> Float
     return np.array([expiry(name or None, at) for name, at in named], dtype=np.float64)
 
 
+def renewed(facts: Anchors, decay_classes: Sequence[str | None], at: Floats) -> Floats:
+    """Return when facts expire whose lifetimes start again at `at`: an item has its own, others that of their class."""
+    return np.where(facts.branch == Branch.CHUNK, at + lifetimes(facts), expiries(decay_classes, at))
+
+
 def lifetimes(facts: Anchors) -> Floats:
     """Return how many seconds each fact lives from its confirmation, or from the end of its pin."""
     return facts.expires_at - with_pins(facts).confirmed_at
@@ -196,15 +201,12 @@ def pin(facts: Anchors, lifetimes: Floats, until: float) -> Anchors:
     )
 
 
-def ends(facts: Anchors, rules: FadingRules, ttl: Sequence[float] | None = None) -> tuple[Floats, Ints]:
+def ends(facts: Anchors, rules: FadingRules) -> tuple[Floats, Ints]:
     """Return when each fact ends without a request (epoch seconds) and the index into `REASONS`.
 
-    No fact ends before its pin; permanent ones never end. With `ttl`, each lives at most so many seconds from its last
-    use or its pin.
+    No fact ends before its pin; permanent ones never end.
     """
     instants = _end_instants(with_pins(facts), rules)
-    if ttl is not None:
-        instants[0] = np.minimum(instants[0], np.maximum(facts.last_seen_at, facts.pinned_until) + ttl)
     return instants.min(axis=0), instants.argmin(axis=0)
 
 
@@ -221,7 +223,7 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
 
     A fact that falls below the culling floor only because of its halvings counts as removed by soft decay. Where
     confidence never fades, one that started below a tenth lives until it expires. Only semantic facts are culled, and
-    only episodes age out.
+    only episodes age out. Soft decay removes no document.
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
@@ -230,7 +232,8 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     faded = aged = never
     if np.isfinite(expires_at).any():
         removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
-        removed = np.where(np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR), np.inf, removed)
+        spared = (facts.branch == Branch.CHUNK) | (np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR))
+        removed = np.where(spared, np.inf, removed)
         halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
         faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
     if (ages := facts.branch == Branch.PERSISTENT).any():

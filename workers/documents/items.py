@@ -15,7 +15,7 @@ from ebb.contract.facts import NewFact
 from ebb.contract.faults import show
 from ebb.contract.recall import Filters
 from ebb.contract.retention import Outcome
-from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD, DecayClass
+from ebb.contract.values import LONE_SURROGATE, LONGEST_FIELD
 
 from workers.context import Context
 from workers.core import ranking
@@ -83,8 +83,6 @@ COMPARED = 200
 """Number of best items whose words are compared with those of a query, the same on each page."""
 
 TRIES = 5
-LIFETIMES: tuple[tuple[float, DecayClass], ...] = ((14_400.0, "normal"), (96_480.0, "durable"))
-"""Decay class by TTL in minutes: the shortest class that use renews and that fades no earlier."""
 
 
 def item_path(labels: Sequence[str]) -> str:
@@ -255,7 +253,7 @@ def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | 
         entity=path,
         key=asked.key,
         metadata=metadata,
-        decay_class=_lifetime(asked.ttl),
+        decay_class="permanent" if asked.ttl is None else "durable",
         supersedes=None if before is None else before.id,
         again=True,
     )
@@ -264,12 +262,6 @@ def _fact(context: Context, asked: NewItem, path: str, id_: UUID, before: Row | 
 def _storable(text: str, most: int) -> str:
     """Return a text shortened to a fact's limit, without characters that PostgreSQL cannot store."""
     return text.replace("\0", " ").encode("utf-8", "replace")[:most].decode("utf-8", "ignore")
-
-
-def _lifetime(minutes: float | None) -> DecayClass:
-    return next(
-        (decay_class for most, decay_class in LIFETIMES if minutes is not None and minutes <= most), "permanent"
-    )
 
 
 def _scored(

@@ -31,6 +31,7 @@ from workers.storage import activity, facts, merged_texts, statements, vectors
 from workers.storage.connection import Connection, send_all
 from workers.storage.facts import Fact, Known, TextInSession
 from workers.storage.namespaces import Namespace
+from workers.validation.facts import ttl
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +253,13 @@ def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime
         "confirmed_at": confirmed,
         "branch": [branch(row.kind, fact.durability) for row, fact in new],
         "encoded_at": encoded,
-        "expires_at": [lifetime.expiry(fact.decay_class, at) for (_, fact), at in zip(new, confirmed, strict=True)],
+        "expires_at": [_expiry(fact, at) for (_, fact), at in zip(new, confirmed, strict=True)],
     }
+
+
+def _expiry(fact: NewFact, confirmed_at: float) -> float:
+    own = ttl(fact)
+    return lifetime.expiry(fact.decay_class, confirmed_at) if own is None else confirmed_at + own
 
 
 def _strength(context: Context, row: Fact, fact: NewFact) -> float:

@@ -20,7 +20,7 @@ from workers.core.tiers import Tier
 from workers.errors import no_fact
 from workers.memory.namespace_settings import rules_for
 from workers.memory.unpack import unpack
-from workers.storage import activity, events
+from workers.storage import activity
 
 INTERVAL_POINTS, FEWEST = 240, 6
 """Number of points of all past decay intervals together, and the minimum of each."""
@@ -50,14 +50,14 @@ def curve(context: Context, asked: ShowCurve, now: datetime) -> dict[str, Any]:
     """
     with context.namespace(asked.namespace) as (db, tenant):
         unpack(context, db, tenant, [asked.id], waits=False)
-        rows, account = activity.read(db, tenant, [asked.id]), events.account(db, tenant, asked.id, now)
-        if account is None or not len(rows):
+        rows = activity.read(db, tenant, [asked.id])
+        if not len(rows):
             raise no_fact(asked.id, asked.namespace)
         rules = rules_for(context, db, rows.namespaces)
         found = activity.decay_intervals_of(db, tenant, asked.id)
     facts, instant, own = rows.anchors, now.timestamp(), _open_interval(rows.anchors)
     intervals = [one for one in found if one.begins <= own.begins]  # an archive may have others, with endless points
-    ends_at, reason = (column[0] for column in ends(facts, rules, [account.ttl]))
+    ends_at, reason = (column[0] for column in ends(facts, rules))
     until = _horizon(own, float(ends_at), max(instant, own.begins))
     each = [*intervals, own]
     over = [*(one.begins for one in each[1:]), until]

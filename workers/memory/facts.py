@@ -118,7 +118,7 @@ def shaped(rows: list[dict[str, Any]], now: datetime, context: Context) -> Itera
     retention, tier = tiers.retention(curve, age_days), tiers.tier(curve, age_days)
     own = [hygiene(context, row["settings"]) for row in rows]
     believed = _effective_confidence(rows, anchors, instant, own)
-    ends = endings_at(*fading.ends(anchors, rules_of_each(context, own), [row["ttl"] for row in rows]))
+    ends = endings_at(*fading.ends(anchors, rules_of_each(context, own)))
     for i, row in enumerate(rows):
         yield {name: row[name] for name in AS_STORED} | {
             "access_count": row["recall_count"],

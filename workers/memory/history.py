@@ -49,7 +49,7 @@ def history(context: Context, asked: ShowHistory, now: datetime) -> History:
         if account is None:
             raise no_fact(id_, namespace)
         rows = activity.read_live(db, tenant, [id_])
-        ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces), [account.ttl] * len(rows))
+        ends = endings(rows.ids, rows.anchors, rules_for(context, db, rows.namespaces))
         before = {} if place else events.edited(db, tenant, id_, ("source", "role"))
         noted = events.of(db, tenant, id_, *part)
         again = occurrences.of(db, tenant, id_, *part)

@@ -33,11 +33,9 @@ class Ending:
 NEVER = Ending()
 
 
-def endings(
-    ids: Sequence[UUID], anchors: Anchors, rules: FadingRules, ttl: Sequence[float] | None = None
-) -> dict[UUID, Ending]:
-    """Return the endings of live facts, by id; `ttl` is that of `core.fading.ends`."""
-    return dict(zip(ids, endings_at(*ends(anchors, rules, ttl)), strict=True))
+def endings(ids: Sequence[UUID], anchors: Anchors, rules: FadingRules) -> dict[UUID, Ending]:
+    """Return the endings of live facts, by id."""
+    return dict(zip(ids, endings_at(*ends(anchors, rules)), strict=True))
 
 
 def instant_at(seconds: float) -> datetime | None:

@@ -13,7 +13,7 @@ from ebb.contract.facts import EDITABLE, NewFact
 from workers.context import Context
 from workers.core.arrays import Bools
 from workers.core.episodes import NOT_YET, Branch
-from workers.core.fading import Anchors, as_written, expiries, select
+from workers.core.fading import Anchors, as_written, renewed, select
 from workers.memory.edit import VALIDITY
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, turns
@@ -89,7 +89,7 @@ def _is_episode(rows: Activity) -> Bools:
 def _restated(rows: Activity, instant: float) -> Anchors:
     """Return anchors confirmed at an instant or later; the lifetime of a pinned fact starts at the end of its pin."""
     own = rows.anchors
-    expires = expiries(rows.decay_classes, np.maximum(own.pinned_until, instant))
+    expires = renewed(own, rows.decay_classes, np.maximum(own.pinned_until, instant))
     confirmed = own.confirmed_at < instant
     encoded = _is_episode(rows) & (own.encoded_at < instant)
     return replace(

@@ -282,7 +282,7 @@ def begin_again(context: Context, db: Connection, tenant: int, rows: Activity, n
         anchors,
         confirmed_at=confirmed_at,
         halvings=np.zeros_like(anchors.halvings),
-        expires_at=fading.expiries(rows.decay_classes, np.maximum(anchors.pinned_until, confirmed_at)),
+        expires_at=fading.renewed(anchors, rows.decay_classes, np.maximum(anchors.pinned_until, confirmed_at)),
         encoded_at=np.full_like(anchors.encoded_at, instant),
         outrun_at=np.full_like(anchors.outrun_at, NOT_YET),
         silent_since=np.full_like(anchors.silent_since, instant),

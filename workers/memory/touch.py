@@ -14,7 +14,7 @@ from workers.context import Context
 from workers.core import lifetime, tiers
 from workers.core.arrays import Bools, Each, Floats
 from workers.core.confidence import DAY
-from workers.core.fading import Anchors, as_written, expiries, select, with_pins
+from workers.core.fading import Anchors, as_written, renewed, select, with_pins
 from workers.core.repeats import is_repeat, with_question
 from workers.memory.namespace_settings import rules_for
 from workers.storage import activity, duplicate_pairs, events, namespaces, signatures, supersession, tombstones, visible
@@ -255,9 +255,9 @@ def _seen_again(anchors: Anchors, at: Each) -> Anchors:
 
     Else the next pass would reduce their regenerated vectors again.
     """
-    renewed, faded = strengthened(anchors, at, 0.0, coactivations=0), anchors.reduced
-    base = np.where(faded, renewed.base, anchors.base)
-    return replace(anchors, base=base, last_seen_at=np.where(faded, renewed.last_seen_at, anchors.last_seen_at))
+    again, faded = strengthened(anchors, at, 0.0, coactivations=0), anchors.reduced
+    base = np.where(faded, again.base, anchors.base)
+    return replace(anchors, base=base, last_seen_at=np.where(faded, again.last_seen_at, anchors.last_seen_at))
 
 
 def salience(anchors: Anchors, at: Each) -> Floats:
@@ -286,12 +286,12 @@ def confirmed(anchors: Anchors, rows: Activity, at: Each, *, always: bool) -> An
     """
     lives = [lifetime.lifetime(name or None) for name in rows.decay_classes]
     refreshed = np.array([life.refreshed_by_use for life in lives], dtype=np.bool_) & (anchors.confirmed_at < at)
-    renewed = refreshed | (always & (anchors.confirmed_at < at))
-    expires = expiries(rows.decay_classes, np.maximum(anchors.pinned_until, at))
+    counted = refreshed | (always & (anchors.confirmed_at < at))
+    expires = renewed(anchors, rows.decay_classes, np.maximum(anchors.pinned_until, at))
     return replace(
         anchors,
-        confirmed_at=np.where(renewed, at, anchors.confirmed_at),
-        halvings=np.where(renewed, 0, anchors.halvings),
+        confirmed_at=np.where(counted, at, anchors.confirmed_at),
+        halvings=np.where(counted, 0, anchors.halvings),
         expires_at=np.where(refreshed, expires, anchors.expires_at),
     )
 

@@ -96,14 +96,9 @@ PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 # Earlier versions also stored items without a place.
 HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
 
-ITEM_MINUTES = f"case when facts.kind = 'item' and {HAS_PLACE} then (metadata ->> 'minutes')::float8 end"
-"""How long an item lives after its last use or its pin; null if it has no lifetime of its own."""
-
-ITEM_ENDS = f"greatest(last_seen_at, pinned_until) + {ITEM_MINUTES} * interval '1 minute'"
-"""When an item ends by its own lifetime; null if it has none."""
-
-TTL = f"coalesce(60 * {ITEM_MINUTES}, 'infinity') as ttl"
-"""The lifetime of an item in seconds, as `core.fading.ends` takes it."""
+ITEM_ENDS = f"""case when facts.kind = 'item' and {HAS_PLACE} then
+            greatest(last_seen_at, pinned_until) + (metadata ->> 'minutes')::float8 * interval '1 minute' end"""
+"""When an item with a lifetime of its own is hidden, even if it is held; null if it has none."""
 
 # The rule that hides a fact in a scope; it does not depend on whether a pass has run.
 HIDDEN = f"""coalesce(
@@ -192,7 +187,7 @@ READ_AMONG = f"""
 # Without filters, and in few characters: psycopg parses a longer one than 4,096 at each use.
 READ = " ".join(READ_AMONG.replace(FILTERED_OUT, "null").split())
 
-# The columns of `Description` in their order, and the lifetime as an item and the anchors of a live fact.
+# The columns of `Description` in their order, and the anchors of a live fact.
 DESCRIBE = f"""
     select id, kind, text, summary, category, entity, key, value, source, tags, importance, session, turn,
         role, source_date, created_at, nullif(valid_from, least(created_at, source_date)) as valid_from, valid_until,
@@ -200,7 +195,7 @@ DESCRIBE = f"""
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability,
         branch = 2 and greatest(encoded_at, last_seen_at, last_accessed_at, pinned_until)
             < coalesce(date_part('epoch', %(silent_since)s::timestamptz), '-infinity'),
-        {TTL}, case when not retired then {activity.PACKED} end
+        case when not retired then {activity.PACKED} end
     from facts
     join anchors on anchors.namespace = facts.namespace + 0 and anchors.fact = facts.id
     where facts.namespace = %(namespace)s and id = any(%(ids)b)
@@ -388,12 +383,11 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """Descriptions of facts, and the ids, anchors and lifetimes as items (`ttl`, in seconds) of the live ones."""
+    """Descriptions of facts, and the ids and anchors of the live ones."""
 
     facts: dict[Key, Description]
     live: list[UUID]
     anchors: Anchors
-    ttl: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,12 +461,11 @@ def describe(
 
 def _described(cursor: Cursor) -> Described:
     rows = cursor.fetchall()
-    live = [row for row in rows if row[-1] is not None]
+    live = [(row[0], row[-1]) for row in rows if row[-1] is not None]
     return Described(
-        {row[0].bytes: Description(*row[:-2]) for row in rows},
-        [row[0] for row in live],
-        activity.unpacked([row[-1] for row in live]),
-        [row[-2] for row in live],
+        {row[0].bytes: Description(*row[:-1]) for row in rows},
+        [id_ for id_, _ in live],
+        activity.unpacked([packed for _, packed in live]),
     )
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from workers.storage.candidates import ITEM_ENDS, TTL
+from workers.storage.candidates import ITEM_ENDS
 from workers.storage.connection import Connection, fetch_one, number
 
 ADD_MANY = """
@@ -163,7 +163,7 @@ ACCOUNT = f"""
                     and what = 'superseded another' and details ->> 'id' = supersedes_id::text
             )
         )) as superseded_another_at,
-        {STATE}, {TTL},
+        {STATE},
         coalesce(pinned_until > %(now)s, false) as pinned,
         case when pinned_until > %(now)s and isfinite(pinned_until) then pinned_until end as pinned_until
     from facts
@@ -188,7 +188,6 @@ class Account:
     last_accessed_at: datetime | None
     superseded_another_at: datetime | None
     state: str
-    ttl: float
     pinned: bool
     pinned_until: datetime | None
 

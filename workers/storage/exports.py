@@ -8,14 +8,14 @@ from uuid import UUID
 from psycopg.rows import dict_row
 
 from workers.storage import deep
-from workers.storage.candidates import ITEM_ENDS, TTL
+from workers.storage.candidates import ITEM_ENDS
 from workers.storage.connection import Connection, fetch_all, number
 from workers.storage.deep import Deep
 
 NAMED = "(%(namespace)s::text is null and position(' ' in namespaces.name) = 0 or namespaces.name = %(namespace)s)"
 """One namespace or all, without the rows that a move to another shard left."""
 
-COLUMNS = f"""
+COLUMNS = """
     select facts.id, namespaces.name as namespace, facts.kind, facts.text, facts.summary, facts.category,
         facts.entity, facts.key, facts.value, facts.source, facts.metadata, facts.tags, facts.importance, facts.session,
         facts.turn, facts.role, facts.content_salience, facts.salience_given, facts.source_date, facts.created_at,
@@ -30,7 +30,7 @@ COLUMNS = f"""
         case branch when 1 then 'persistent' when 2 then 'permanent' end as durability, occurred, branch, halvings,
         coalesce(date_part('epoch', encoded_at), '-infinity') as encoded_at,
         coalesce(date_part('epoch', outrun_at), 'infinity') as outrun_at, retired,
-        date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since, {TTL},
+        date_part('epoch', greatest(encoded_at, last_seen_at, last_accessed_at)) as silent_since,
         to_jsonb(activity) - array[
             'namespace', 'fact', 'segment', 'tier', 'fidelity', 'ends_at', 'due_at', 'retired', 'worth', 'asked'
         ] as state

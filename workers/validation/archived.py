@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from ebb.contract.faults import faults, show
 from ebb.contract.graph import Entity, RelationType, check_two
 from ebb.contract.values import (
     FIRST_INSTANT,
+    LAST_INSTANT,
     MOST_TIMES,
     ArchivedReason,
     ClassSource,
@@ -98,6 +99,9 @@ def _is_instant(value: Any) -> bool:
 ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
 
 
+ROUNDED = timedelta(seconds=1)
+
+
 class Strict(BaseModel):
     """A part of an archive that has no other fields."""
 
@@ -136,6 +140,19 @@ class State(Strict):
         if (self.decay_class is None) != (self.decay_class_source is None):
             raise ValueError("decay_class and decay_class_source go together; give both or none")
         return self
+
+    def with_ttl(self, seconds: float) -> Self:
+        """Return the state of an item with a lifetime of its own; earlier versions wrote that of its class."""
+        used_at = max(self.last_confirmed_at, self.last_seen_at)
+        decay_class = "durable" if self.decay_class == "permanent" else self.decay_class
+        update: dict[str, Any] = {"decay_class": decay_class, "last_confirmed_at": used_at}
+        if self.pinned_until == "infinity":
+            return self.model_copy(update=update | {"kept_lifetime": seconds})
+        since = max(used_at, self.pinned_until or used_at)
+        expires_at = since + min(timedelta(seconds=seconds), LAST_INSTANT - since)
+        if self.expires_at != "infinity" and self.expires_at < expires_at + ROUNDED:
+            return self
+        return self.model_copy(update=update | {"expires_at": expires_at})
 
 
 class Event(Strict):

@@ -75,7 +75,7 @@ def silent_since(context: Context, tenant: Namespace, now: datetime) -> datetime
 
 def endings_of(context: Context, tenant: Namespace, shown: Described) -> dict[UUID, Ending]:
     """Return the endings of the live facts, by id."""
-    return endings(shown.live, shown.anchors, rules_of(context, hygiene(context, tenant.settings)), shown.ttl)
+    return endings(shown.live, shown.anchors, rules_of(context, hygiene(context, tenant.settings)))
 
 
 def order(found: Candidates, scores: Scores) -> Ints:
