@@ -155,6 +155,15 @@ def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_
     assert memory.examine(days + 5) == {}
 
 
+def test_an_item_past_its_own_lifetime_is_put_as_a_new_one_and_there_is_nothing_to_drop(memory: Memory) -> None:
+    with_lifetime(memory, 60)
+    item = NewItem(path=["users"], key="drink", document="{}", ttl=60)
+    items.put(memory.context, "default", [item], [uuid4()], day(1))
+    (again,) = items.find(memory.context, "default", ItemQuery(), day(1))[0].items
+    assert datetime.fromisoformat(again.created_at) == day(1)
+    assert not items.drop(memory.context, DropItem(path=["users"], key="drink"), day(2)).dropped
+
+
 def test_items_whose_own_lifetime_is_over_do_not_wait_for_the_forget_limit(memory: Memory) -> None:
     given = [NewItem(path=["users"], key=str(key), document="{}", ttl=60) for key in range(150)]
     items.put(memory.context, "default", given, [uuid4() for _ in given], day(0))

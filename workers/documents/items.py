@@ -133,7 +133,7 @@ def _put(context: Context, namespace: str, given: Mapping[UUID, NewItem], now: d
     paths = {id_: item_path(one.path) for id_, one in given.items()}
     places = {id_: item_digest(paths[id_], one.key) for id_, one in given.items()}
     with context.namespace(namespace) as (db, tenant):
-        before = documents.items_at(db, tenant, list(places.values()))
+        before = documents.items_at(db, tenant, list(places.values()), now)
         known = known_by_id(context, db, tenant, list(given))
     new = {
         id_: _fact(context, one, paths[id_], id_, before.get(places[id_]), now)
@@ -231,8 +231,8 @@ def drop(context: Context, asked: DropItem, now: datetime) -> Dropped:
     """Forget the item under a path and key, unless it was put there after `now`; return whether there was one."""
     digest = item_digest(item_path(asked.path), asked.key)
     with context.namespace(asked.namespace) as (db, tenant):
-        item = documents.items_at(db, tenant, [digest]).get(digest)
-        if item is None or forgetting.stored_later(context, db, {item.id: item.created_at}, now):
+        item = documents.items_at(db, tenant, [digest], now).get(digest)
+        if item is None or not item.current or forgetting.stored_later(context, db, {item.id: item.created_at}, now):
             return Dropped(dropped=False)
     (outcome,) = forgetting.forget(context, asked.namespace, [item.id], now)
     return Dropped(dropped=isinstance(outcome, Outcome) and outcome.action == "forgotten")

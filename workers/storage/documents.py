@@ -148,18 +148,26 @@ ITEM = """
     where namespace = %(namespace)s and kind = 'item'
 """
 ITEMS_AMONG = f"{ITEM} and id = any(%(ids)s)"
-ITEMS_AT = f"{ITEM} and hash = any(%(hashes)s) and forgotten_at is null and superseded_at is null"
+
+# As to `+ 0`, see `server.OUTDATED`.
+ITEMS_AT = f"""
+    select id, entity as path, key, metadata, facts.created_at, {CURRENT} as current
+    from facts
+    join activity on activity.namespace = facts.namespace + 0 and activity.fact = facts.id
+    where facts.namespace = %(namespace)s and {LIVE} and hash = any(%(hashes)s)
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A stored item."""
+    """A stored item, and whether its lifetime is not over."""
 
     id: UUID
     path: str
     key: str
     metadata: dict[str, Any]
     created_at: datetime
+    current: bool = True
 
 
 def items_below(
@@ -187,9 +195,9 @@ def items_among(db: Connection, namespace: int, ids: Sequence[UUID]) -> dict[UUI
     return {item.id: item for item in fetch_all(db, Item, ITEMS_AMONG, {"namespace": namespace, "ids": list(ids)})}
 
 
-def items_at(db: Connection, namespace: int, hashes: Sequence[bytes]) -> dict[bytes, Item]:
+def items_at(db: Connection, namespace: int, hashes: Sequence[bytes], now: datetime) -> dict[bytes, Item]:
     """Return the items with these hashes, by hash, even those that have ended, so that they can be replaced."""
-    found = fetch_all(db, Item, ITEMS_AT, {"namespace": namespace, "hashes": list(hashes)})
+    found = fetch_all(db, Item, ITEMS_AT, {"namespace": namespace, "hashes": list(hashes), "now": now})
     return {item_digest(item.path, item.key): item for item in found}
 
 
