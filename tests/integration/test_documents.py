@@ -424,6 +424,21 @@ def test_a_file_that_is_indexed_while_it_is_removed_is_removed_with_all_its_chun
     assert said(memory) == []
 
 
+def test_what_of_a_file_is_erased_stays_so_if_the_rest_waits(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "ERASED_AT_ONCE", 1)
+    index(memory, "memory/boat.md", BOAT)
+    ((last,),) = memory.rows("select id from facts order by id desc limit 1")
+    with ThreadPoolExecutor(1) as pool, connect(memory.context.database_url) as db:
+        activity.lock(db, namespaces.id_of(db, "default"), [last])
+        removing = pool.submit(remove, memory, "memory/boat.md")
+        wait_for(lambda: bool(memory.value(LOCK_WAITS)))
+        assert memory.rows("select id from facts") == [(last,)]
+        assert known(memory, "memory")[0].digest is None
+        db.commit()
+        assert removing.result() == 3
+    assert known(memory, "memory") == []
+
+
 def test_namespaces_have_files_of_their_own(memory: Memory) -> None:
     index(memory, "a/b.md", "Ours.")
     index(memory, "a/b.md", "Theirs.", namespace="other")

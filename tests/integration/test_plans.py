@@ -244,7 +244,7 @@ def test_what_is_left_of_facts_is_looked_for_within_their_range(filled: Memory) 
 
 def test_whether_a_namespace_has_documents_is_seen_in_their_index(filled: Memory) -> None:
     assert "facts_chunks" in indexes(filled, documents.ANY_CHUNK, {"namespace": 3})
-    values = {"namespace": 3, "paths": ["a/b.md"], "beginnings": ["a/b.md"]}
+    values = {"namespace": 3, "paths": ["a/b.md"], "beginnings": ["a/b.md"], "limit": 5_000}
     assert set(indexes(filled, documents.CHUNKS, values)) == {"facts_chunks"}
     used = indexes(filled, documents.KNOWN, {"namespace": 3, "prefix": "a/"})
     assert "facts_chunks" in used

@@ -53,6 +53,9 @@ CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0
 """Lock TTL: longer than the task may take, shorter than its retry window."""
 
+ERASED_AT_ONCE = 5_000
+"""Chunks erased in one transaction: an erased fact takes up to a millisecond."""
+
 
 def known(context: Context, asked: ListDocuments) -> Documents:
     """Return the indexed files of a folder."""
@@ -100,12 +103,19 @@ def upload(context: Context, asked: Upload, read_at: datetime) -> Indexed:
 
 
 def remove(context: Context, asked: Unindex) -> Unindexed:
-    """Erase all chunks of files that no longer exist; return their number."""
-    with context.namespace(asked.namespace) as (db, tenant):
-        activity.lock(db, tenant, documents.chunks(db, tenant, asked.paths))
-        # read again, as a file may have been indexed while its old chunks were locked
-        gone = documents.chunks(db, tenant, asked.paths)
-        return Unindexed(removed=documents.drop(db, tenant, gone, asked.paths))
+    """Erase all chunks of files that no longer exist, some in each transaction; return their number.
+
+    Another call continues where one was interrupted.
+    """
+    removed, more = 0, True
+    while more:  # read again, as a file may have been indexed meanwhile
+        with context.namespace(asked.namespace) as (db, tenant):
+            gone = documents.chunks(db, tenant, asked.paths, ERASED_AT_ONCE)
+            activity.lock(db, tenant, gone)
+            # with its digest, a file that is back would not be read again
+            removed += documents.drop(db, tenant, gone, asked.paths)
+        more = bool(gone)
+    return Unindexed(removed=removed)
 
 
 def _own_chunks(asked: Index, max_text: int) -> list[FilePart]:
@@ -155,7 +165,7 @@ class _TimeOverError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Here:
-    """The memory of one namespace, without a detour by tasks; past `until`, each file is the last one."""
+    """The memory of one namespace, without a detour by tasks; past `until`, each change is the last one."""
 
     context: Context
     namespace: str
@@ -177,8 +187,6 @@ class _Here:
     def wait(self, sent: tuple[Index, datetime], seconds: float) -> dict[str, Any]:  # noqa: ARG002 - done at once
         done = index(self.context, *sent)
         self._note_growth(done.added + done.removed)
-        if time.monotonic() > self.until:
-            raise _TimeOverError
         return done.model_dump()
 
     def unindex(self, paths: list[str]) -> dict[str, Any]:
@@ -187,9 +195,15 @@ class _Here:
         return done.model_dump()
 
     def _note_growth(self, changed: int) -> None:
-        """Have the words counted again if facts were added or removed; most readings change nothing."""
+        """Have the words counted again if facts were added or removed, as most readings change nothing.
+
+        Raises:
+            _TimeOverError: `until` is past.
+        """
         if changed:
             signals.mark_grown(self.context.redis, self.namespace)
+        if time.monotonic() > self.until:
+            raise _TimeOverError
 
 
 def register_folder(context: Context, asked: RegisterFolder) -> RegisteredFolder:

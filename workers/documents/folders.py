@@ -22,7 +22,7 @@ from workers.core.tokens import Count, counter
 from workers.errors import InvalidInputError, UnavailableError
 
 IN_FLIGHT = 4
-REMOVED_AT_ONCE = 1_000
+REMOVED_AT_ONCE = 100
 CUT = "2"
 """Version of the chunking, part of each digest: a change re-indexes every file."""
 

@@ -45,10 +45,17 @@ LINES = """
     where namespace = %(namespace)s and facts.id = new.id and kind = 'chunk' and turn is distinct from line
 """
 
+# As to `offset 0`, see `server.OUTDATED`.
 CHUNKS = """
-    select id from facts
-    where namespace = %(namespace)s and kind = 'chunk'
-        and left(source, 200) = any(%(beginnings)s) and source = any(%(paths)s)
+    select id
+    from (
+        select id from facts
+        where namespace = %(namespace)s and kind = 'chunk'
+            and left(source, 200) = any(%(beginnings)s) and source = any(%(paths)s)
+        offset 0
+    ) as found
+    order by id
+    limit %(limit)s
 """
 
 DROP = """
@@ -90,9 +97,10 @@ def put_lines(db: Connection, namespace: int, lines: Mapping[UUID, int]) -> None
     db.execute(LINES, {"namespace": namespace, "ids": list(lines), "lines": list(lines.values())})
 
 
-def chunks(db: Connection, namespace: int, paths: Sequence[str]) -> list[UUID]:
-    """Return the chunks of files, including forgotten ones."""
-    given = {"namespace": namespace, "paths": list(paths), "beginnings": [path[:200] for path in paths]}
+def chunks(db: Connection, namespace: int, paths: Sequence[str], limit: int | None = None) -> list[UUID]:
+    """Return the chunks of files, including forgotten ones; with `limit`, the first so many."""
+    beginnings = [path[:200] for path in paths]
+    given = {"namespace": namespace, "paths": list(paths), "beginnings": beginnings, "limit": limit}
     return [id_ for (id_,) in db.execute(CHUNKS, given)]
 
 
