@@ -95,12 +95,24 @@ class EmbedderPausedError(EmbeddingError):
     """The embedder failed recently and is not called until the pause is over."""
 
 
+class UnusableAnswerError(EbbError):
+    """A model's answer cannot be used; `quoted` is what the message quotes of it, which may repeat a fact."""
+
+    def __init__(self, message: str, quoted: str = "") -> None:
+        super().__init__(message)
+        self.quoted = quoted
+
+
 class RerankerError(EbbError):
     """The reranker returned no usable scores."""
 
 
 class RerankerAwayError(AwayError, RerankerError):
     """The reranker is away."""
+
+
+class UnusableScoresError(UnusableAnswerError, RerankerError):
+    """The reranker's answer cannot be used."""
 
 
 class JudgementError(EbbError):
@@ -111,7 +123,7 @@ class JudgementAwayError(AwayError, JudgementError):
     """The LLM is away."""
 
 
-class UnusableJudgementError(JudgementError):
+class UnusableJudgementError(UnusableAnswerError, JudgementError):
     """The LLM's answer cannot be used."""
 
 

@@ -7,6 +7,8 @@ from uuid import UUID
 
 from celery.exceptions import ChordError
 
+from workers.errors import UnusableAnswerError
+
 if TYPE_CHECKING:
     import psycopg
 
@@ -104,6 +106,8 @@ def _quoting(error: BaseException) -> Iterator[tuple[str, str]]:
     """Yield what an error says, and what of this quotes no fact."""
     if _is_of_database(error):
         yield str(error), _primary(error)
+    elif isinstance(error, UnusableAnswerError) and error.quoted:
+        yield str(error), str(error).replace(error.quoted, "…")
     elif isinstance(error, ChordError):  # Celery's, which quotes the error of a task
         yield str(error), str(error).partition("(")[0]
         if error.__cause__ and not _is_of_database(error.__cause__):

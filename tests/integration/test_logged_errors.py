@@ -1,18 +1,26 @@
-"""Logs: refused statements and messages are logged without the rows, values and texts that they quote."""
+"""Logs: refused statements, messages and answers are logged without the rows, values and texts that they quote."""
 
 import json
 import logging
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import closing
 
 import psycopg
 import pytest
 from celery.backends.base import _create_chord_error_with_cause
 from celery.worker.consumer import consumer
+from llm import saying
 from memory import Memory
+from stand_in import Reply, StandIn, serving
 
 from workers import logs
-from workers.errors import InvalidInputError
+from workers.errors import EbbError, InvalidInputError
+from workers.llm import StrictAnswer
+from workers.llm.chat import Chat
+from workers.llm.rerank import Reranker
+from workers.settings import Settings
 from workers.storage.connection import connect
 
 SECRET = "Zebra 47110815."
@@ -70,6 +78,38 @@ def test_a_logged_error_of_a_chord_quotes_no_fact(form: str) -> None:
     said = FORMATS[form].format(record)
     assert "Dependency 7 raised InvalidInputError" in said
     assert "47110815" not in said
+
+
+def ask(url: str) -> None:
+    with closing(Chat(Settings(llm_url=url, llm_key="key"))) as chat:
+        chat.ask("", {}, StrictAnswer, 5.0)
+
+
+def rank(url: str) -> None:
+    with closing(Reranker(Settings(rerank_url=url))) as reranker:
+        reranker.scores("", [SECRET])
+
+
+UNUSABLE = {
+    "cut": (ask, saying(f'{{"facts": [{{"number": 1, "quote": "{SECRET}')),
+    "refused": (ask, saying(None, f"I will not read {SECRET}")),
+    "scores": (rank, lambda handler: handler.send(200, json.dumps({"results": [{"text": SECRET}]}).encode())),
+}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize(("act", "reply"), UNUSABLE.values(), ids=UNUSABLE)
+def test_a_logged_answer_of_a_model_that_cannot_be_used_quotes_no_fact(
+    act: Callable[[str], None], reply: Reply, form: str
+) -> None:
+    with serving(StandIn(reply)) as server, pytest.raises(EbbError, match="47110815") as caught:
+        act(server.url)
+    record = logging.makeLogRecord({"msg": "nothing is drawn: %s", "args": (caught.value,)})
+    record.exc_info = caught.type, caught.value, None
+    said = FORMATS[form].format(record)
+    assert "47110815" not in said
+    assert "left out" in said
+    assert "Check EBB_" in said
 
 
 QUOTING = {

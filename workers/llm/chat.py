@@ -84,12 +84,12 @@ class Chat:
         try:
             message = _Completion.model_validate_json(body).choices[0].message
             if message.refusal:
-                raise self._unusable(f"refused: {message.refusal}")
+                raise self._unusable("refused", message.refusal)
             return answer.model_validate_json(message.content or "")
         except (ValidationError, IndexError):
-            raise self._unusable(f"answered what was not asked: {body.decode(errors='replace')}") from None
+            raise self._unusable("answered what was not asked", body.decode(errors="replace")) from None
 
-    def _unusable(self, what: str) -> UnusableJudgementError:
-        return UnusableJudgementError(
-            f"{self} {self._endpoint.excerpt(what)}. Check EBB_LLM_MODEL, which must answer by a JSON schema."
-        )
+    def _unusable(self, what: str, answer: str) -> UnusableJudgementError:
+        said = self._endpoint.excerpt(answer)
+        message = f"{self} {what}: {said}. Check EBB_LLM_MODEL, which must answer by a JSON schema."
+        return UnusableJudgementError(message, said)

@@ -14,7 +14,7 @@ from pydantic import AliasChoices, BaseModel, Field, TypeAdapter, ValidationErro
 
 from workers.core.arrays import Floats
 from workers.endpoint import Endpoint, Service
-from workers.errors import RerankerAwayError, RerankerError
+from workers.errors import RerankerAwayError, RerankerError, UnusableScoresError
 from workers.settings import Settings
 from workers.threads import within
 
@@ -110,9 +110,10 @@ class Reranker:
         else:
             ranks = sorted(answer if isinstance(answer, list) else answer.results, key=lambda rank: rank.index)
         if [rank.index for rank in ranks] != list(range(count)):
-            said = self._endpoint.excerpt(body.decode(errors="replace"))
-            raise RerankerError(
-                f"{self} answered {said!r}, where one score for each of {count} facts was expected. "
-                "Check EBB_RERANK_URL and EBB_RERANK_MODEL."
+            said = repr(self._endpoint.excerpt(body.decode(errors="replace")))
+            raise UnusableScoresError(
+                f"{self} answered {said}, where one score for each of {count} facts was expected. "
+                "Check EBB_RERANK_URL and EBB_RERANK_MODEL.",
+                said,
             )
         return np.array([rank.score for rank in ranks], dtype=np.float64)
