@@ -351,6 +351,14 @@ def test_health_leaves_what_the_server_says_of_its_own_request_to_the_log(
     assert "secret words" in caplog.text
 
 
+def test_a_batch_that_could_outlast_the_time_limit_of_a_store_is_embedded_later(away: Memory, server: StandIn) -> None:
+    slow = away.having(embedding_timeout=40.0, embedding_batch=1)
+    with closing(slow.context):
+        stored = slow.store("The dentist is in Oak Lane.", "The baker is in Elm Lane.")
+    assert [isinstance(one, Stored) and one.embedded for one in stored] == [True, False]
+    assert len(server.requests) == 1
+
+
 def test_a_redis_that_is_away_causes_no_pause(away: Memory) -> None:
     alone = Context(away.context.settings.model_copy(update={"redis_url": "redis://127.0.0.1:1/0"}))
     with closing(alone):

@@ -28,6 +28,9 @@ from workers.storage.vectors import StoredEmbedder
 
 log = logging.getLogger(__name__)
 
+ANSWERED_SECONDS = 40.0
+"""Time in which the last batch has to be answered or given up, also with the longest EBB_EMBEDDING_TIMEOUT."""
+
 EMBEDDING_SECONDS = 15.0
 """Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""
 
@@ -50,16 +53,21 @@ def vectors_of(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
     Facts without a vector are found by their words and embedded in the background. There are no retries here, and no
     attempts while the embedder is paused. A batch that it refuses stops no other.
     """
-    until = time.monotonic() + EMBEDDING_SECONDS
+    until = _last_start(context)
     found: list[Vectors | None] = []
     try:
         for batch in batches(texts, context.embedder.batch, REQUEST_BYTES):
-            if time.monotonic() >= until:
+            if found and time.monotonic() >= until:
                 break
             found += _unless_refused(context, batch)
     except EmbeddingError as error:
         log.warning("facts are stored without vector and embedded later: %s", error)
     return found + [None] * (len(texts) - len(found))
+
+
+def _last_start(context: Context) -> float:
+    """Return when, on the monotonic clock, a further batch may be started at the latest; the first always is."""
+    return time.monotonic() + min(EMBEDDING_SECONDS, ANSWERED_SECONDS - context.settings.embedding_timeout)
 
 
 def _unless_refused(context: Context, texts: Sequence[str]) -> list[Vectors | None]:
@@ -92,9 +100,9 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
         texts = facts.texts(db, tenant, rows.only(rows.anchors.fidelity != FULL).ids)
     if not texts or not _is_current(context):
         return []
-    until, found, left = time.monotonic() + EMBEDDING_SECONDS, dict[Key, Vectors](), iter(texts)
+    until, found, left = _last_start(context), dict[Key, Vectors](), iter(texts)
     for batch in batches([*texts.values()], context.embedder.batch, REQUEST_BYTES):
-        if time.monotonic() >= until:
+        if found and time.monotonic() >= until:
             break
         some = {(tenant, id_): text for text, id_ in zip(batch, left, strict=False)}
         found |= embed_each(context, some, until, retry=False).vectors

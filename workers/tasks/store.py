@@ -72,7 +72,7 @@ class StoreTask(EbbTask):
         return True
 
 
-@task_of(contract.STORE, contract.Store, base=StoreTask, soft_time_limit=35, time_limit=40)
+@task_of(contract.STORE, contract.Store, base=StoreTask)
 def store(self: Task, asked: contract.Store) -> contract.Stored:
     """Store one fact; return its id, outcome, whether it has a vector, and its lifetime."""
     own_id, at = uuid_of(self.request.id or ""), write_instant(self, asked.now)
