@@ -7,6 +7,7 @@ from threading import Event
 
 import pytest
 from ebb.contract.admin import IMPORT
+from ebb.contract.documents import INDEX, PUT_ITEM, PUT_ITEMS, UPLOAD
 from ebb.contract.facts import EDIT, REMEMBER, STORE, STORE_MANY
 
 from workers.context import PROBE_SECONDS
@@ -28,7 +29,7 @@ for name in sys.argv[1:]:
 def test_no_task_that_stores_is_ended_while_the_embedder_may_still_answer() -> None:
     (longest,) = (one.le for one in Settings.model_fields["embedding_timeout"].metadata if hasattr(one, "le"))
     assert longest <= ANSWERED_SECONDS
-    names = [one.name for one in (STORE, STORE_MANY, REMEMBER, EDIT, IMPORT)]
+    names = [one.name for one in (STORE, STORE_MANY, REMEMBER, EDIT, IMPORT, INDEX, UPLOAD, PUT_ITEM, PUT_ITEMS)]
     environment = os.environ | {"EBB_REDIS_URL": "redis://unused/0", "EBB_DATABASE_URL": "postgresql://unused/ebb"}
     command = [sys.executable, "-c", LIMITS, *names]
     shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)

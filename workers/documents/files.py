@@ -51,7 +51,7 @@ from workers.validation.facts import own_words
 
 CHUNK_IDS = uuid5(NAMESPACE_URL, "ebb:chunk")
 ALONE_SECONDS = 29.0
-"""Lock TTL: longer than the task may take, shorter than its retry window."""
+"""Lock TTL: shorter than the retry window of the task, which renews it."""
 
 ERASED_AT_ONCE = 5_000
 """Chunks erased in one transaction: an erased fact takes up to a millisecond."""
@@ -72,8 +72,8 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
         InvalidInputError: a chunk is too long.
         UnavailableError: the database does not answer, or another caller is indexing the file; try again.
     """
-    chunks = _own_chunks(asked, context.settings.max_text)
-    with signals.try_lock(context.redis, f"document:{asked.namespace} {asked.path}", ALONE_SECONDS) as alone:
+    chunks, work = _own_chunks(asked, context.settings.max_text), f"document:{asked.namespace} {asked.path}"
+    with signals.try_lock(context.redis, work, ALONE_SECONDS, renew=True) as alone:
         if not alone:
             raise UnavailableError(f"{asked.path} is being indexed by another task: try again.")
         with transaction(context.database_url) as db:

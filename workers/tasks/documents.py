@@ -33,11 +33,10 @@ class FolderPart(Scoped):
 
 
 CHANGING: dict[str, Any] = {"base": OnceTask, "grows": True}
-FILE: dict[str, Any] = CHANGING | {"soft_time_limit": 25, "time_limit": 28}
 
 documents = verb_of(contract.DOCUMENTS, files.known, from_replica=True)
-index = verb_of(contract.INDEX, files.index, **FILE)
-upload = verb_of(contract.UPLOAD, files.upload, **FILE)
+index = verb_of(contract.INDEX, files.index, **CHANGING)
+upload = verb_of(contract.UPLOAD, files.upload, **CHANGING)
 unindex = verb_of(contract.UNINDEX, files.remove, **CHANGING)
 unregister_folder = verb_of(contract.UNREGISTER_FOLDER, files.unregister_folder, base=OnceTask)
 registered_folders = verb_of(contract.FOLDERS, files.registered_folders, from_replica=True)
