@@ -340,6 +340,16 @@ def test_health_reports_the_pause_without_a_request(away: Memory, server: StandI
     assert len(server.requests) == 1
 
 
+def test_health_asks_an_embedder_that_hangs_no_longer_than_a_query_does(away: Memory, server: StandIn) -> None:
+    server.always = silence
+    hanging = away.having(embedding_timeout=3.0, embedding_query_timeout=0.5)
+    with closing(hanging.context):
+        found = health(hanging.context)
+    assert found["database"] == "ok"
+    assert "EmbedderAwayError" in found["embedder"]
+    assert "within 0.5 s" in pause.state(away.context.redis).error
+
+
 @pytest.mark.parametrize("status", [400, 503])
 def test_health_leaves_what_the_server_says_of_its_own_request_to_the_log(
     away: Memory, server: StandIn, caplog: pytest.LogCaptureFixture, status: int
