@@ -114,6 +114,29 @@ def parsed(target: dict[str, Any]) -> Any:
     return promql_parser.parse(target["expr"].replace("$__rate_interval", "1m"))
 
 
+def test_every_way_to_store_a_text_is_measured_until_it_can_be_read(alone: LiveSystem) -> None:
+    requests = {
+        "POST /memory/facts": {"text": "The ferry leaves at noon."},
+        "POST /memory/facts/batch": {"facts": [{"text": "The ferry is late."}]},
+        "POST /memory/remember": {"messages": [{"role": "user", "content": "I missed the ferry."}]},
+        "POST /memory/import": {"records": [{"text": "The ferry is full."}]},
+        "POST /memory/documents": {"path": "notes/ferry.md", "text": "The ferry is blue."},
+        "PUT /memory/items": {"path": ["ferry"], "key": "colour", "document": "{}", "text": "blue"},
+        "PUT /memory/items/batch": {"items": [{"path": ["ferry"], "key": "size", "document": "{}", "text": "large"}]},
+    }
+
+    def measured() -> int:
+        alone.settle()
+        return timings.read(alone.own_keys).get(timings.WRITE, ([0], 0.0))[0][-1]
+
+    before = measured()
+    with serving(alone) as api:
+        for request, body in requests.items():
+            method, path = request.split()
+            api.request(method, path, json=body).raise_for_status()
+    assert measured() == before + len(requests)
+
+
 def test_methods_that_clients_invent_are_counted_together(alone: LiveSystem) -> None:
     with serving(alone) as api:
         for method in ("GET", "BREW", "BREW2"):

@@ -45,7 +45,11 @@ FOLLOW_UP: dict[str, Any] = {"max_retries": 20_000}
 
 context = Context(settings)
 
-STORES = ("memory.store", "memory.store_many")
+STORES = (
+    "memory.store", "memory.store_many", "memory.remember", "memory.bring_back", "memory.index", "memory.upload",
+    "memory.put_item", "memory.put_items",
+)  # fmt: skip
+"""The tasks that store texts, of which it is measured how long it takes until they can be read."""
 
 BEGAN = "ebb_began"
 """Name in a request of when this delivery began, by the monotonic clock."""
