@@ -74,3 +74,12 @@ def test_one_held_fact_is_not_many(held: int, said: str) -> None:
     content = {"stats": dict.fromkeys(counts, 3) | {"held": held}, "courses": [{"title": "Facts", "now": {}}] * 5}
     none = {"days": 1, "spans": {}, "newest": [], "system": None, "kept_up": []}
     assert said.encode() in page(request, "overview.html", **content, **none).body
+
+
+def test_where_contexts_are_not_noted_none_are_said_to_be_stored() -> None:
+    request = Request({"type": "http", "path": "/dashboard/contexts", "query_string": b"", "headers": []})
+    known = {"found": [], "texts": {}, "most": 50, "open_to_everyone": True}
+    kept, dropped = (page(request, "contexts.html", hours=hours, **known).body.decode() for hours in (0.5, 0))
+    assert "are stored, for 30 minutes and at most 50" in kept
+    assert "EBB_LAST_CONTEXTS_HOURS" in dropped
+    assert "are stored, for" not in dropped
