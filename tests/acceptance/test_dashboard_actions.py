@@ -95,6 +95,13 @@ def test_a_fact_says_what_would_keep_it_and_of_a_held_one_since_when_it_is_over(
     assert ", ended " in said
 
 
+def test_a_fact_of_another_system_is_not_said_to_be_stored_when_it_was_last_used_there(
+    url: str, key: str, memory: Client
+) -> None:
+    id_ = memory.store(TEXT, created_at="2020-01-01", last_seen_at="2023-01-01", decay_class="permanent")["id"]
+    assert re.search(r" Stored or last used \d years ago, with a salience", text_of_page(url, key, id_))
+
+
 def test_a_fact_that_no_read_returns_has_no_future_changes(url: str, key: str, memory: Client) -> None:
     id_ = memory.store(TEXT)["id"]
     assert "fingerprinted in" in text_of_page(url, key, id_)
