@@ -90,6 +90,9 @@ def test_a_fact_says_what_would_keep_it_and_of_a_held_one_since_when_it_is_over(
         assert "Unless it is stored again it will be forgotten in" in text_of_page(url, key, id_)
     kept = "ago (faded) but stays visible because of the forget limit"
     assert kept in text_of_page(url, key, held)
+    assert "Ended, but is held" in text_of_page(url, key, held)
+    rows = httpx2.get(f"{url}/dashboard/facts", headers={"x-api-key": key}).text.split("<tr>")
+    assert [held in row for row in rows if ">held</span>" in row] == [True]
     said = live.ebb("history", held, "-n", memory.namespace).stdout
     assert kept.removeprefix("ago ") in " ".join(said.split())
     assert ", ended " in said

@@ -115,6 +115,12 @@ def ago(value: Any) -> Markup:
     return Markup('<time datetime="{}" title="{}">{}</time>').format(at.isoformat(), exact, away)
 
 
+def is_past(value: Any) -> bool:
+    """Return whether an instant has passed; one that is not known has not."""
+    at = instant(value)
+    return at is not None and at <= datetime.now(UTC)
+
+
 def elapsed(run: Mapping[str, Any]) -> str:
     """Return the duration of a run from its plan to its end, or a dash."""
     began, ended = instant(run["started_at"]), instant(run["finished_at"])
@@ -138,7 +144,7 @@ def detail(value: Any, name: str) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-FILTERS = (shortened, with_code, number, share, milliseconds, span, elapsed, when, ago, detail)
+FILTERS = (shortened, with_code, number, share, milliseconds, span, elapsed, when, ago, is_past, detail)
 
 log = logging.getLogger(__name__)
 
