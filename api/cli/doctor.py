@@ -56,7 +56,7 @@ def doctor(
     if as_json:
         output.print_json({"checks": checks, "facts": facts})
     else:
-        _print(checks, facts)
+        _print(checks, facts, None if everywhere else memory.namespace)
     if facts is None or (facts["faults"] and not mend) or not all(check["ok"] for check in checks):
         raise typer.Exit(1)
 
@@ -527,7 +527,7 @@ NEEDED = ("database", "schema", "Redis", "workers")
 """Checks that must pass for facts to be examined."""
 
 
-def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
+def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None, namespace: str | None) -> None:
     screen = output.console()
     for check in checks:
         screen.print("[green]✓[/green]" if check["ok"] else "[red]✗[/red]", f"{check['name']}:", end=" ")
@@ -535,11 +535,13 @@ def _print(checks: list[dict[str, Any]], facts: dict[str, Any] | None) -> None:
     if facts is None:
         screen.print("Facts were not examined.")
         return
+    whose = "all namespaces" if namespace is None else repr(namespace)
     if not facts["faults"]:
-        screen.print("[green]✓[/green]", f"facts: {facts['examined']} examined, nothing is wrong")
+        screen.print("[green]✓[/green]", f"facts: {facts['examined']} examined in {whose}, nothing is wrong")
         return
-    mark, done = ("[green]✓[/green]", "put right") if facts["mended"] else ("[red]✗[/red]", "run `ebb doctor --mend`")
+    mending = f"run `ebb doctor{' --all' if namespace is None else output.of(namespace)} --mend`"
+    mark, done = ("[green]✓[/green]", "put right") if facts["mended"] else ("[red]✗[/red]", mending)
     for fault in facts["faults"]:
         named = f" ({fault['first'][0]} …)" if fault["first"] else ""
         screen.print(mark, f"{output.counted(fault['facts'], 'fact')}, {fault['fault']}: {fault['meaning']}{named}")
-    screen.print(f"{output.counted(facts['examined'], 'fact')} examined; {done}")
+    screen.print(f"{output.counted(facts['examined'], 'fact')} examined in {whose}; {done}")

@@ -32,14 +32,20 @@ pytestmark = pytest.mark.acceptance
 @pytest.mark.slow
 def test_the_doctor_finds_and_mends_a_fact_whose_vector_is_gone(idle: LiveSystem) -> None:
     idle.start("all")
-    with idle.client() as client:
+    with idle.client("boats") as client:
         client.store("The boat is moored at the third pier.")
-    assert "compares meaning, of English words" in " ".join(idle.ebb("doctor").stdout.split())
+    said = " ".join(idle.ebb("doctor").stdout.split())
+    assert "compares meaning, of English words" in said
+    assert "facts: 0 examined in 'default', nothing is wrong" in said
     idle.rows("delete from vectors")
-    diagnosis = idle.ebb("doctor")
+    diagnosis = idle.ebb("doctor", "-n", "boats")
     assert diagnosis.returncode == 1
     assert "1 fact, no vector" in diagnosis.stdout
-    mended = idle.ebb_json("doctor", "--mend")
+    assert "1 fact examined in 'boats'; run `ebb doctor -n boats --mend`" in " ".join(diagnosis.stdout.split())
+    assert "1 fact examined in all namespaces; run `ebb doctor --all --mend`" in " ".join(
+        idle.ebb("doctor", "--all").stdout.split()
+    )
+    mended = idle.ebb_json("doctor", "-n", "boats", "--mend")
     assert [(one["fault"], one["facts"]) for one in mended["facts"]["faults"]] == [("no vector", 1)]
     eventually(lambda: not idle.incomplete(), "the vector is computed again")
     assert idle.ebb_json("doctor", "--all")["facts"] == {"examined": 1, "faults": [], "mended": False}
