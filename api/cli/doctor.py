@@ -468,10 +468,11 @@ def _clock(settings: "Settings", _: "Client") -> str:
         waiting += limits.gaps_waiting(db)
     if waiting:
         where = f"{output.counted(len(waiting), 'namespace')} ({', '.join(waiting[:3])})"
+        whose = output.of(waiting[0]) if len(waiting) == 1 else " --all"
         raise UnavailableError(
             f"no pass came for long, or it jumped: what ended meanwhile is kept in {where}. It shows "
             f"{shown:%Y-%m-%d %H:%M} UTC. If that is right, let it go with "
-            "`ebb decay --force`; if not, set the clock of the database's machine right."
+            f"`ebb decay{whose} --force`; if not, set the clock of the database's machine right."
         )
     others = {}
     for group, url in enumerate(settings.broker_urls):
