@@ -112,6 +112,18 @@ def test_a_fact_that_no_read_returns_has_no_future_changes(url: str, key: str, m
     assert "fingerprinted in" not in text_of_page(url, key, id_)
 
 
+def test_a_fact_is_not_said_to_change_after_it_was_forgotten(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    id_ = memory.store(TEXT)["id"]
+    memory.forget([id_])
+    live.rows("update events set at = now() - interval '15 days' where fact = %s returning 1", [id_])
+    live.rows("update activity set last_seen_at = now() - interval '30 days' where fact = %s returning 1", [id_])
+    said = text_of_page(url, key, id_)
+    assert "cold" in said.partition("a salience of")[2].partition("Links")[0]
+    assert "fingerprinted" not in said
+
+
 def test_undoing_an_edit_of_an_imported_history_changes_no_other_namespace(
     live: LiveSystem, url: str, key: str, memory: Client
 ) -> None:

@@ -13,7 +13,7 @@ from fastapi import Query, Request
 from fastapi.responses import HTMLResponse
 
 from api.http import listings
-from api.http.dashboard.rendering import page, router
+from api.http.dashboard.rendering import instant, page, router
 from api.http.dashboard.visitors import Reading
 from api.http.dispatch import Session
 from workers.core.lifetime import renewed_by
@@ -95,9 +95,10 @@ def fact_page(
     live = _live(memory, name)
     fields = _fields(live) if live else {}
     history, curve = memory.history(name, links=False), memory.curve(name)
-    if history["state"] != "live":
-        curve["changes"] = [one for one in curve["changes"] if one["past"]]
     events = history["events"]
+    if history["state"] != "live":
+        last = _end(history["state"], events) or curve["now"]
+        curve["changes"] = [one for one in curve["changes"] if one["at"] <= last]
     return page(
         request,
         "fact.html",
@@ -119,6 +120,13 @@ def fact_page(
         wrong=said.partition(":")[0].partition(".")[0],
         **({"path": address, "again": address} if typed else {}),
     )
+
+
+def _end(state: str, events: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return since when a fact is forgotten or superseded, in epoch seconds: after that it no longer changes."""
+    what = state.partition(":")[0]
+    ended = next((instant(event["at"]) for event in reversed(events) if event["what"] == what), None)
+    return ended.timestamp() if ended else None
 
 
 def _part(curve: Mapping[str, Any], begins: float, over: float) -> dict[str, Any]:
