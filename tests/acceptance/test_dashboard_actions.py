@@ -124,6 +124,17 @@ def test_a_fact_is_not_said_to_change_after_it_was_forgotten(
     assert "fingerprinted" not in said
 
 
+def test_a_fact_that_has_ended_is_said_to_be_found_by_who_asks_for_it(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    asked, ended = (memory.store(f"{TEXT} {one}")["id"] for one in ("Asked.", "Ended."))
+    memory.forget([asked])
+    live.rows("update activity set expires_at = now(), due_at = now() where fact = %s returning 1", [ended])
+    memory.decay()
+    assert "no read returns it. It can be restored until it is purged" in text_of_page(url, key, asked)
+    assert "only reads that ask for what has ended return it" in text_of_page(url, key, ended)
+
+
 def test_undoing_an_edit_of_an_imported_history_changes_no_other_namespace(
     live: LiveSystem, url: str, key: str, memory: Client
 ) -> None:
