@@ -363,6 +363,22 @@ def test_what_agents_got_is_shown_while_the_page_is_seen_and_goes_with_its_facts
         assert "No agent asked" in tab.locator("main").inner_text()
 
 
+def test_an_open_overview_says_that_facts_are_held_while_they_are(
+    browser: Browser, url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    ids = [memory.store(f"{TEXT} {one}", decay_class="normal")["id"] for one in range(2)]
+    with looking(browser, url) as tab:
+        tab.clock.install()
+        signed_in(tab, key, "/")
+        assert tab.get_by_role("alert").count() == 0
+        hold(live, ids)
+        tab.clock.run_for(10_001)
+        tab.get_by_role("alert").get_by_text("2 facts have ended but stay visible").wait_for()
+        memory.keep(ids)
+        tab.clock.run_for(10_001)
+        tab.get_by_role("alert").wait_for(state="detached")
+
+
 def test_parts_of_another_namespace_are_not_put_into_a_page(
     browser: Browser, url: str, live: LiveSystem, memory: Client
 ) -> None:

@@ -251,7 +251,7 @@
     for (const part of document.querySelectorAll("[data-live]")) {
       const other = fresh.getElementById(part.id);
       if (!other) return location.reload();
-      if (inUse(part) || other.innerHTML === written.get(part)) continue;
+      if (inUse(part) || other.innerHTML === (written.get(part) ?? part.innerHTML)) continue;
       written.set(part, other.innerHTML);
       part.replaceChildren(...other.childNodes);
     }
