@@ -38,6 +38,11 @@
   globalThis.navigation?.addEventListener("navigateerror", () => { stopped = setTimeout(settle); });
   globalThis.navigation?.addEventListener("navigate", () => clearTimeout(stopped));
 
+  /* What was done is said once: on the way back, or when the page is loaded again, it may be so no longer. */
+  const address = new URL(location);
+  ["done", "fact"].forEach((name) => address.searchParams.delete(name));
+  if (document.querySelector(".done")) history.replaceState(history.state, "", address);
+
   /* Copying a command. */
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
