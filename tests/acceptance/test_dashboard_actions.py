@@ -124,6 +124,17 @@ def test_a_fact_is_not_said_to_change_after_it_was_forgotten(
     assert "fingerprinted" not in said
 
 
+def test_a_fact_that_is_no_longer_valid_is_marked_where_it_is_still_shown(
+    url: str, key: str, live: LiveSystem, memory: Client
+) -> None:
+    valid, over = (memory.store(f"{TEXT} {one}", valid_until="2100-01-01")["id"] for one in range(2))
+    live.rows("update facts set valid_until = now() where id = %s returning 1", [over])
+    assert "Valid until2100-01-01 00:00 UTC" in text_of_page(url, key, valid)
+    assert ["no longer valid" in text_of_page(url, key, id_) for id_ in (valid, over)] == [False, True]
+    rows = httpx2.get(f"{url}/dashboard/facts", headers={"x-api-key": key}).text.split("<tr>")
+    assert [over in row for row in rows if "no longer valid" in row] == [True]
+
+
 def test_a_fact_that_has_ended_is_said_to_be_found_by_who_asks_for_it(
     url: str, key: str, live: LiveSystem, memory: Client
 ) -> None:
