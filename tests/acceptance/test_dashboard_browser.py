@@ -227,12 +227,16 @@ def test_links_to_forgotten_facts_alone_are_counted(
     browser: "Browser", url: str, live: LiveSystem, namespace: str
 ) -> None:
     with live.client(namespace) as memory:
-        fact, other, gone = (memory.store(f"The brook was {how}.")["id"] for how in ("low", "high", "dry"))
-        memory.link(gone, fact, "CAUSED_BY")
-        memory.forget([gone])
+        how = ("low", "high", "brown", "dry", "ice")
+        fact, other, twice, *gone = (memory.store(f"The brook was {one}.")["id"] for one in how)
+        for one, to in ((gone[0], fact), (gone[0], twice), (gone[1], twice)):
+            memory.link(one, to, "CAUSED_BY")
+        memory.forget(gone)
     with looking(browser, url, headers={"X-Ebb-Namespace": namespace}) as tab:
         tab.goto(f"/dashboard/facts/{fact}")
-        assert tab.get_by_text("1 link to forgotten facts").count() == 1
+        assert tab.get_by_text("1 link to forgotten facts is not shown; restoring these facts restores it").count() == 1
+        tab.goto(f"/dashboard/facts/{twice}")
+        assert tab.get_by_text("2 links to forgotten facts are not shown; restoring these facts restores them").count()
         tab.goto(f"/dashboard/facts/{other}")
         assert tab.get_by_text("This fact has no links yet").count() == 1
 
