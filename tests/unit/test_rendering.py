@@ -76,6 +76,15 @@ def test_one_held_fact_is_not_many(held: int, said: str) -> None:
     assert said.encode() in page(request, "overview.html", **content, **none).body
 
 
+def test_a_regret_is_no_decision_to_let_go() -> None:
+    request = Request({"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []})
+    request.state.caller = SimpleNamespace(namespace="mira", scopes={"read"}, key=None)
+    counts = ("facts", "due", "forgotten", "pinned", "contradictions", "pending_embeddings", "held", "regretted")
+    content = {"stats": dict.fromkeys(counts, 3), "courses": [{"title": "Facts", "now": {}}] * 5}
+    none = {"days": 1, "spans": {}, "newest": [], "system": None, "kept_up": []}
+    assert b"questions whose best answer had ended by itself" in page(request, "overview.html", **content, **none).body
+
+
 def test_where_contexts_are_not_noted_none_are_said_to_be_stored() -> None:
     request = Request({"type": "http", "path": "/dashboard/contexts", "query_string": b"", "headers": []})
     known = {"found": [], "texts": {}, "most": 50, "open_to_everyone": True}
