@@ -197,6 +197,11 @@ def test_halvings_never_become_fewer_before_the_lifetime_is_over(lifetime: float
     assert 0 <= early <= late
 
 
+def test_a_fact_that_stays_visible_after_its_lifetime_does_not_become_more_certain() -> None:
+    left = [float(softened(np.array([0.8]), np.zeros(1), np.array([86_400.0]), at)[0]) for at in (86_399.0, 1e5, 1e9)]
+    assert left == pytest.approx([0.1] * 3)
+
+
 def test_soft_decay_leaves_half_after_each_hour_of_the_last_quarter() -> None:
     day = 86_400.0
     left = [

@@ -52,8 +52,11 @@ def halvings_applied(confidence: Floats, due: Ints) -> Ints:
 
 
 def softened(confidence: Floats, confirmed_at: Floats, expires_at: Floats, now: Each) -> Floats:
-    """Return confidence after soft decay at `now`; all instants are in epoch seconds."""
-    due = soft_decay_halvings(confirmed_at, expires_at, now)
+    """Return confidence after soft decay at `now`; all instants are in epoch seconds.
+
+    A fact that stays visible after its expiry keeps the halvings until then.
+    """
+    due = soft_decay_halvings(confirmed_at, expires_at, np.minimum(now, np.nextafter(expires_at, -np.inf)))
     return confidence * HALF ** halvings_applied(confidence, due)
 
 
