@@ -134,10 +134,12 @@ def test_every_reader_shows_that_an_item_ends_by_its_own_lifetime_after_its_last
     assert ends() == [(None, None)] * 3
 
 
+@pytest.mark.parametrize("reinforces", [True, False])
 @pytest.mark.parametrize("days", [1, 100])
 def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_restore(
-    memory: Memory, days: int
+    memory: Memory, days: int, *, reinforces: bool
 ) -> None:
+    memory = memory.having(decay_reinforce_on_query=reinforces)
     id_ = with_lifetime(memory, days * 24 * 60)
     memory.touch(id_, at=0.25)
 
@@ -145,6 +147,7 @@ def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_
     (ahead,) = forecast.forecast(memory.context, "default", 1, day(days))
     assert (soon.id, soon.ends_at, ahead.counts["expired"]) == (id_, day(days + 0.25), 1)
     assert memory.decay(days + 0.2).counters.forgotten == 0
+    assert [one.id for one in items.find(memory.context, "default", ItemQuery(), day(days + 0.2))[0].items] == [id_]
     assert memory.decay(days + 0.3).counters.expired == 1
     assert memory.stats(days + 0.3).facts == 0
 

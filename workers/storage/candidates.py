@@ -97,7 +97,8 @@ PINNED_UNTIL = "least(coalesce(pinned_until, '-infinity'), %(now)s)"
 HAS_PLACE = """entity like '"%%"/' and metadata -> 'document' is not null"""
 
 ITEM_ENDS = f"""case when facts.kind = 'item' and {HAS_PLACE} then
-            greatest(last_seen_at, pinned_until) + (metadata ->> 'minutes')::float8 * interval '1 minute' end"""
+            greatest(last_confirmed_at, last_seen_at, pinned_until)
+                + (metadata ->> 'minutes')::float8 * interval '1 minute' end"""
 """When an item with a lifetime of its own is hidden, even if it is held; null if it has none."""
 
 # The rule that hides a fact in a scope; it does not depend on whether a pass has run.
