@@ -4,10 +4,11 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from ebb.contract.documents import NewItem
 from ebb.contract.recall import Lookup
 from ebb.contract.reports import ShowTimeline
 from memory import LOCK_WAITS, ON_CITUS, Memory, day, wait_for
@@ -16,6 +17,7 @@ from api.cli.output import json_line
 from workers.admin import branches, export, purge, search_indexes
 from workers.admin import stats as counting
 from workers.coordination import signals
+from workers.documents import items
 from workers.memory import embed, history, recall, restore
 from workers.memory.add import Stored
 from workers.memory.unpack import ask_known_by_id, known_by_id
@@ -508,7 +510,7 @@ def test_a_deep_recall_finds_what_ended_by_itself_and_nothing_that_was_asked_to_
 
 def test_of_facts_that_say_the_same_the_live_one_is_found_else_the_one_that_ended_last(memory: Memory) -> None:
     said = {"text": TEXT, "decay_class": "session"}
-    first, second = memory.add(**said), memory.add(**said, at=5)
+    first, second = memory.add(**said | {"text": TEXT.upper()}), memory.add(**said, at=5)
     memory.decay(10)
     assert memory.demote(at=12) == 2
     assert memory.ask("Where is Mira's spare key?", at=12, measures=True).deep == 1
@@ -523,6 +525,18 @@ def test_of_facts_that_say_the_same_the_live_one_is_found_else_the_one_that_ende
     assert found.why is not None
     assert found.why["rule"] == "says the same as another fact"
     assert signals.counted(memory.context.redis, signals.REGRETS) == {"default": 1}
+
+
+def test_an_item_that_ended_is_found_though_another_text_is_in_its_place(memory: Memory) -> None:
+    ids = [uuid4() for _ in range(3)]
+    texts = ("The boat is moored at pier three.", "The boat is moored at pier four.", "The boat was sold.")
+    for at, (id_, text) in enumerate(zip(ids, texts, strict=True)):
+        memory.decay(at)
+        given = NewItem(path=["boat"], key="place", document="{}", text=text, ttl=60)
+        items.put(memory.context, "default", [given], [id_], day(at))
+    assert memory.demote(at=4) == 2
+    assert set(memory.ids("Where is the boat moored?", at=2, deep=True, min_relevance=0)) == {*ids}
+    assert restore.revive(memory.context, "default", ids[:2], day(2))[0] == []
 
 
 def test_used_deep_facts_become_live_and_the_others_are_demoted_again(memory: Memory, sunk: UUID) -> None:

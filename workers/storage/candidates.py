@@ -249,11 +249,14 @@ POSITIONS = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-# Of facts that say the same all but one: the live one, else the one that ended last.
+# Of facts that say the same all but one: the live one, else the one that ended last. The hash of an item is that of its
+# place alone.
 REPEATS = """
     select uuid_send(id)
     from (
-        select id, row_number() over (partition by hash order by forgotten_at desc nulls first, id) as place
+        select id, row_number() over (
+            partition by hash, case kind when 'item' then text end order by forgotten_at desc nulls first, id
+        ) as place
         from facts
         where namespace = %(namespace)s and id = any(%(ids)b)
     ) as said

@@ -400,6 +400,11 @@ def searched_text(fact: packing.Columns) -> str:
     return " ".join(fact[name] or "" for name in ("text", "category", "entity", "key", "value"))
 
 
+def statement(fact: packing.Columns) -> tuple[bytes, str | None]:
+    """Return what is equal for facts that say the same, see `candidates.repeats`."""
+    return _identity(fact), fact["text"] if fact["kind"] == "item" else None
+
+
 def found(db: Connection, given: dict[str, Any]) -> list[Deep]:
     """Return the facts that a selection of `tombstones` matches, newest first."""
     return fetch_all(db, Deep, FOUND, given | _numbers(given))

@@ -200,7 +200,7 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
         places = _passing(db, tenant, found, question) if filtered else [*range(len(found.ids))]
         texts = deep.said(db, tenant, [found.ids[place] for place in places])
         # What says the same is one result.
-        different = {deep.searched_text(one): id_ for id_, one in texts.items()}.values()
+        different = {deep.statement(one): id_ for id_, one in texts.items()}.values()
         places = [place for place in places if found.ids[place] in different]
         if not places:
             return 0
