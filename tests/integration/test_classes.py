@@ -123,6 +123,15 @@ def test_a_backfill_classifies_what_was_stored_without_class(memory: Memory) -> 
     assert done.changes == {("none", name): 1 for name in ids}
 
 
+def test_a_backfill_leaves_the_own_lifetimes_of_items_alone(memory: Memory) -> None:
+    of_item = {"document": "{}", "created_at": day(0).isoformat(), "indexed": True}
+    for key, minutes in (("drink", 60), ("food", None)):
+        memory.add("likes tea", kind="item", entity='"users"/', key=key, metadata=of_item | {"minutes": minutes})
+    before = memory.rows(VERSIONS)
+    assert memory.backfill(0.01).examined == 0
+    assert memory.rows(VERSIONS) == before
+
+
 def test_a_backfill_leaves_explicit_classes_alone(memory: Memory) -> None:
     id_ = memory.add("Ana decided to stay.", decay_class="normal")
     before = memory.rows(VERSIONS)

@@ -130,7 +130,7 @@ WORDINGS = """
     select facts.namespace, facts.id, entity, key, value, text
     from unnest(%(namespaces)b::int[], %(ids)b::uuid[]) as wanted (namespace, id)
     join facts on facts.namespace = wanted.namespace and facts.id = wanted.id
-    where coalesce(forgotten_at, superseded_at) is null and kind <> 'chunk'
+    where coalesce(forgotten_at, superseded_at) is null and kind not in ('chunk', 'item')
 """
 
 CLASSED = """
