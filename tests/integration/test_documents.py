@@ -38,7 +38,7 @@ from workers.errors import InvalidInputError, NotFoundError, UnavailableError
 from workers.memory import curve, history, recall, touch
 from workers.memory.recall import deep
 from workers.memory.store import store_many
-from workers.storage import activity, namespaces
+from workers.storage import activity, namespaces, packing
 from workers.storage.connection import close_pools, connect, transaction
 from workers.validation.facts import new_fact
 
@@ -156,6 +156,21 @@ def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_
     assert (outcome.action, [one.id for one in found.items]) == ("restored", [id_])
     assert memory.listed(at=days + 5)[0]["ends_at"] == day(2 * days + 5)
     assert memory.examine(days + 5) == {}
+
+
+def test_an_item_that_an_earlier_version_put_into_deep_memory_lives_by_its_own_lifetime_when_it_is_restored(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id_ = with_lifetime(memory, 24 * 60)
+    memory.decay(2)
+    earlier = "update activity set decay_class = 'normal', expires_at = last_confirmed_at + interval '14 days'"
+    with connect(memory.context.database_url) as db:
+        db.execute(earlier)
+    with monkeypatch.context() as earlier_version:
+        earlier_version.setattr(packing, "_ttl", lambda _: None)
+        assert memory.demote(at=4) == 1
+    memory.restore(id_, at=5)
+    assert memory.listed(at=5)[0]["ends_at"] == day(6)
 
 
 def test_an_item_past_its_own_lifetime_is_put_as_a_new_one_and_there_is_nothing_to_drop(memory: Memory) -> None:
