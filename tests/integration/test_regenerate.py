@@ -14,6 +14,7 @@ from pgvector import HalfVector
 
 from workers.coordination import signals
 from workers.core.fidelity import FINGERPRINT, FULL
+from workers.errors import EmbeddingError
 from workers.memory import embed
 from workers.memory.embed import check_embedder
 from workers.storage.connection import connect
@@ -117,6 +118,25 @@ def test_long_texts_are_regenerated_few_at_a_time_until_the_time_is_over(
     assert 0 < len(memory.regenerate(*ids, at=10)) < 12
     assert len(sizes) == 2
     assert max(sizes) <= 300_000, "an endpoint takes one request for each"
+
+
+def test_no_further_texts_are_regenerated_after_the_time_if_the_embedder_refuses_the_first(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [memory.add(f"{number} " + "word " * 12_000) for number in range(12)]
+    memory.decay(10)
+    asked, embedding = list[str](), memory.context.embedder.embed
+
+    def refused(texts: list[str], **options: Any) -> Any:
+        asked.extend(texts)
+        if any("word" in text for text in texts):
+            raise EmbeddingError("too long")
+        return embedding(texts, **options)
+
+    monkeypatch.setattr(embed, "EMBEDDING_SECONDS", 0.0)
+    monkeypatch.setattr(memory.context.embedder, "embed", refused)
+    assert memory.regenerate(*ids, at=10) == []
+    assert len(set(asked)) < 12
 
 
 def test_a_fact_forgotten_meanwhile_is_not_brought_back(memory: Memory) -> None:

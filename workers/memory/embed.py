@@ -101,8 +101,8 @@ def regenerate(context: Context, namespace: str, ids: Sequence[UUID], now: datet
     if not texts or not _is_current(context):
         return []
     until, found, left = _last_start(context), dict[Key, Vectors](), iter(texts)
-    for batch in batches([*texts.values()], context.embedder.batch, REQUEST_BYTES):
-        if found and time.monotonic() >= until:
+    for number, batch in enumerate(batches([*texts.values()], context.embedder.batch, REQUEST_BYTES)):
+        if number and time.monotonic() >= until:
             break
         some = {(tenant, id_): text for text, id_ in zip(batch, left, strict=False)}
         found |= embed_each(context, some, until, retry=False).vectors
