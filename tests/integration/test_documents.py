@@ -147,6 +147,9 @@ def test_passes_forecasts_and_notices_go_by_an_items_own_lifetime_and_so_does_a_
     (ahead,) = forecast.forecast(memory.context, "default", 1, day(days))
     assert (soon.id, soon.ends_at, ahead.counts["expired"]) == (id_, day(days + 0.25), 1)
     assert memory.decay(days + 0.2).counters.forgotten == 0
+    assert memory.listed(at=days + 0.2)[0]["effective_confidence"] == 1
+    drawn = curve.curve(memory.context, ShowCurve(id=id_), day(days + 0.2))
+    assert set(drawn["confidence"]) == {None, 1}
     assert [one.id for one in items.find(memory.context, "default", ItemQuery(), day(days + 0.2))[0].items] == [id_]
     assert memory.decay(days + 0.3).counters.expired == 1
     assert memory.stats(days + 0.3).facts == 0

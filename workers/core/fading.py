@@ -181,6 +181,11 @@ def expiries(decay_classes: Sequence[str | None], confirmed_at: Floats) -> Float
     return np.array([expiry(name or None, at) for name, at in named], dtype=np.float64)
 
 
+def softens_until(branch: Ints, expires_at: Floats) -> Floats:
+    """Return when facts expire that soft decay makes less certain before; infinite for documents, which it spares."""
+    return np.where(branch == Branch.CHUNK, np.inf, expires_at)
+
+
 def renewed(facts: Anchors, decay_classes: Sequence[str | None], at: Floats) -> Floats:
     """Return when facts expire whose lifetimes start again at `at`: an item has its own, others that of their class."""
     return np.where(facts.branch == Branch.CHUNK, at + lifetimes(facts), expiries(decay_classes, at))
@@ -223,7 +228,7 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
 
     A fact that falls below the culling floor only because of its halvings counts as removed by soft decay. Where
     confidence never fades, one that started below a tenth lives until it expires. Only semantic facts are culled, and
-    only episodes age out. Soft decay removes no document.
+    only episodes age out.
     """
     confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
     never = np.full_like(expires_at, np.inf)
@@ -231,9 +236,8 @@ def _end_instants(facts: Anchors, rules: FadingRules) -> Floats:
     culled = culled_at(confidence, confirmed_at, never, rules.half_life, floor)
     faded = aged = never
     if np.isfinite(expires_at).any():
-        removed = removed_by_soft_decay_at(confidence, confirmed_at, expires_at)
-        spared = (facts.branch == Branch.CHUNK) | (np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR))
-        removed = np.where(spared, np.inf, removed)
+        removed = removed_by_soft_decay_at(confidence, confirmed_at, softens_until(facts.branch, expires_at))
+        removed = np.where(np.isinf(rules.half_life) & (confidence < SOFT_DECAY_FLOOR), np.inf, removed)
         halved = culled_at(confidence, confirmed_at, expires_at, rules.half_life, floor)
         faded = np.minimum(removed, np.where(halved < culled, halved, np.inf))
     if (ages := facts.branch == Branch.PERSISTENT).any():
@@ -257,7 +261,8 @@ def _staleness(facts: Anchors, now: Each, rules: FadingRules) -> tuple[Bools, Fl
 
 def _halvings(facts: Anchors, now: Each) -> tuple[Ints, Floats]:
     """Return the number of halvings by soft decay, and the time of the next one (infinite if none)."""
-    confidence, confirmed_at, expires_at = facts.confidence, facts.confirmed_at, facts.expires_at
+    confidence, confirmed_at = facts.confidence, facts.confirmed_at
+    expires_at = softens_until(facts.branch, facts.expires_at)
     due = soft_decay_halvings(confirmed_at, expires_at, np.minimum(now, expires_at - GUARD))
     halvings = np.maximum(facts.halvings, halvings_applied(confidence, due))
     next_halving = next_halving_at(confidence, confirmed_at, expires_at, halvings)

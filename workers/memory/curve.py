@@ -14,7 +14,7 @@ from workers.core import confidence, tiers
 from workers.core.arrays import Floats
 from workers.core.confidence import DAY
 from workers.core.decay_intervals import MOST, DecayInterval
-from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, with_pins
+from workers.core.fading import REASONS, Anchors, FadingRules, ends, fade, softens_until, with_pins
 from workers.core.fidelity import FINGERPRINT, FULL, PENDING
 from workers.core.tiers import Tier
 from workers.errors import no_fact
@@ -165,7 +165,8 @@ def _confidence(facts: Anchors, at: Floats, rules: FadingRules) -> Floats:
     """Return the effective confidence of a fact at each instant, as in an export."""
     kept = with_pins(facts)
     since, believed = np.broadcast_to(kept.confirmed_at, at.shape), np.broadcast_to(facts.confidence, at.shape)
-    expires_at = np.broadcast_to(np.where(kept.permanent, np.inf, facts.expires_at), at.shape)
+    softens = np.where(kept.permanent, np.inf, softens_until(facts.branch, facts.expires_at))
+    expires_at = np.broadcast_to(softens, at.shape)
     softened = confidence.softened(believed, since, expires_at, at)
     half_life = np.where(facts.branch[0] == 0, rules.half_life, np.inf)
     pinned_since = np.maximum(since, np.minimum(facts.pinned_until, at))  # a pin without end moves no anchor

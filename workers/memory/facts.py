@@ -167,7 +167,8 @@ def _effective_confidence(
     semantic = np.array([row["kind"] == "semantic" for row in rows])
     half_life = np.where(semantic, [one.half_life for one in own], np.inf)
     confirmed_at = np.maximum(anchors.confirmed_at, np.minimum(anchors.pinned_until, instant))
-    softened = confidence.softened(anchors.confidence, confirmed_at, anchors.expires_at, instant)
+    expires_at = fading.softens_until(anchors.branch, anchors.expires_at)
+    softened = confidence.softened(anchors.confidence, confirmed_at, expires_at, instant)
     return confidence.effective_confidence(softened, (instant - confirmed_at) / confidence.DAY, half_life)
 
 

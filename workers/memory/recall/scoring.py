@@ -11,6 +11,7 @@ from workers.core import confidence, ranking, relevance, signature, tiers
 from workers.core import updates as outdating
 from workers.core.arrays import Bools, Floats, Ints, Key, Vectors
 from workers.core.episodes import Branch
+from workers.core.fading import softens_until
 from workers.core.fidelity import FULL, pool
 from workers.core.ranking import CONTIGUITY, Vitality
 from workers.memory.namespace_settings import notices_updates
@@ -151,7 +152,9 @@ def _documented(
     instant = now.timestamp()
     composite = ranking.documented_score(
         text_scores,
-        confidence.softened(found["confidence"], _confirmed_at(found), found["expires_at"], instant),
+        confidence.softened(
+            found["confidence"], _confirmed_at(found), softens_until(found["branch"], found["expires_at"]), instant
+        ),
         found["expires_at"] - instant,
         found["recall_count"],
         (instant - _last_seen_at(found)) / confidence.DAY,
