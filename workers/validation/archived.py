@@ -100,6 +100,7 @@ ManyTimes = Annotated[Times, BeforeValidator(_bounded)]
 
 
 ROUNDED = timedelta(seconds=1)
+"""How far a computed expiry may be from that of an archive, which is rounded."""
 
 
 class Strict(BaseModel):
