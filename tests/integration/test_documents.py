@@ -170,7 +170,7 @@ def test_an_item_that_an_earlier_version_put_into_deep_memory_lives_by_its_own_l
     with connect(memory.context.database_url) as db:
         db.execute(earlier)
     with monkeypatch.context() as earlier_version:
-        earlier_version.setattr(packing, "_ttl", lambda _: None)
+        earlier_version.setattr(packing, "ttl", lambda *_: None)
         assert memory.demote(at=4) == 1
     memory.restore(id_, at=5)
     assert memory.listed(at=5)[0]["ends_at"] == day(6)

@@ -330,7 +330,8 @@ def _write_vectors(db: Connection, tenant: int, those: Sequence[ArchivedFact], h
 
 def _activity(one: ArchivedFact, now: datetime, segments: int, *, embedded: bool) -> dict[str, Any]:
     """Return a row of `activity`; its decay state is computed after it is written."""
-    ended, own = one.past.ended, ttl(one.fact)
+    ended, fact = one.past.ended, one.fact
+    own = ttl(fact.kind, fact.entity, fact.key, fact.metadata)
     state = one.past.state if own is None else one.past.state.with_ttl(own)
     fidelity = PENDING if not embedded else FINGERPRINT if ended else FULL
     return state.model_dump(mode="json") | {

@@ -202,7 +202,7 @@ def _database(context: Context) -> str:
 
 
 def _embedder(context: Context) -> str:
-    """Embed a word, at most once a minute, as it may cost money, as quickly as a query, and not during a pause.
+    """Embed a word in the time of a query: at most once a minute, as it may cost money, and not during a pause.
 
     What the server says of an error goes to the log alone, as health checks are answered without a key.
     """

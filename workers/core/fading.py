@@ -182,12 +182,12 @@ def expiries(decay_classes: Sequence[str | None], confirmed_at: Floats) -> Float
 
 
 def softens_until(branch: Ints, expires_at: Floats) -> Floats:
-    """Return when facts expire that soft decay makes less certain before; infinite for documents, which it spares."""
+    """Return the expiries before which soft decay halves confidence; infinite for documents, which it leaves alone."""
     return np.where(branch == Branch.CHUNK, np.inf, expires_at)
 
 
 def renewed(facts: Anchors, decay_classes: Sequence[str | None], at: Floats) -> Floats:
-    """Return when facts expire whose lifetimes start again at `at`: an item has its own, others that of their class."""
+    """Return when facts expire if their lifetimes start again at `at`; an item has its own, others that of a class."""
     return np.where(facts.branch == Branch.CHUNK, at + lifetimes(facts), expiries(decay_classes, at))
 
 

@@ -258,7 +258,7 @@ def _starts(context: Context, new: Sequence[tuple[Fact, NewFact]], now: datetime
 
 
 def _expiry(fact: NewFact, confirmed_at: float) -> float:
-    own = ttl(fact)
+    own = ttl(fact.kind, fact.entity, fact.key, fact.metadata)
     return lifetime.expiry(fact.decay_class, confirmed_at) if own is None else confirmed_at + own
 
 

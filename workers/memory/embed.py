@@ -29,7 +29,7 @@ from workers.storage.vectors import StoredEmbedder
 log = logging.getLogger(__name__)
 
 ANSWERED_SECONDS = 40.0
-"""Time in which the last batch has to be answered or given up, also with the longest EBB_EMBEDDING_TIMEOUT."""
+"""Time within which the last batch is answered or given up, even with the longest EBB_EMBEDDING_TIMEOUT."""
 
 EMBEDDING_SECONDS = 15.0
 """Time after which no further embedding batch is started, so that a slow embedder does not exceed the task's limit."""

@@ -249,8 +249,8 @@ POSITIONS = """
     where namespace = %(namespace)s and id = any(%(ids)b)
 """
 
-# Of facts that say the same all but one: the live one, else the one that ended last. The hash of an item is that of its
-# place alone.
+# Of facts that say the same, all but the live one; without a live one, all but the one that ended last. The hash of an
+# item is that of its place alone.
 REPEATS = """
     select uuid_send(id)
     from (

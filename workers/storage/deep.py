@@ -377,10 +377,9 @@ def _marked(words: Sequence[str], weights: Sequence[float]) -> dict[str, Any]:
     return {"places": [*packing.places(words), *[0] * missing], "weights": [*weights, *[0.0] * missing]}
 
 
-def containing(db: Connection, namespace: int, ids: Sequence[UUID], stems: Sequence[str]) -> list[list[int]]:
+def containing(db: Connection, facts: Iterable[packing.Columns], stems: Sequence[str]) -> list[list[int]]:
     """Return for each fact a 0 or 1 for each of n stems: whether its text contains it."""
-    found = said(db, namespace, ids)
-    texts = [searched_text(found[id_]) if id_ in found else "" for id_ in ids]
+    texts = [searched_text(one) for one in facts]
     return [held for (held,) in db.execute(CONTAINING, {"texts": texts, "stems": list(stems)})]
 
 

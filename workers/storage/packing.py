@@ -16,6 +16,7 @@ from uuid import UUID
 
 from workers.core import lifetime
 from workers.storage.lenient import FIRST, LAST
+from workers.validation.facts import ttl
 
 Columns: TypeAlias = dict[str, Any]
 """A row as by PostgreSQL's `row_to_json`."""
@@ -95,7 +96,7 @@ def pack(fact: Columns, state: Columns, beside: Mapping[str, Sequence[Columns]])
         UNKNOWN if fact["content_salience"] is None else round(fact["content_salience"] * WHOLE),
         UUID(fact["forgotten_by"]).bytes if fact["forgotten_by"] else NO_RUN,
     )
-    if state["expires_at"] == _expires_at(state, _ttl(fact)):
+    if state["expires_at"] == _expires_at(fact, state):
         state = state | {"expires_at": None}
     more = _unusual(fact, USUAL, created) | _unusual(state, USUAL_STATE, created)
     more |= {name: [_rows(one, created, _written) for one in rows] for name, rows in beside.items() if rows}
@@ -119,7 +120,7 @@ def unpack(packed: bytes) -> Unpacked:
         "forgotten_by": None if run == NO_RUN else str(UUID(bytes=run)),
     }
     beside = {name: [_rows(one, created, _column) for one in rows] for name, rows in more.items()}
-    expires_at = state["expires_at"] or _expires_at(state, _ttl(fact))
+    expires_at = state["expires_at"] or _expires_at(fact, state)
     return (
         fact,
         state | {"segment": segment, "base": base / WHOLE_BASE, "expires_at": expires_at, "halvings": 0},
@@ -216,20 +217,14 @@ def instant(text: str) -> datetime:
     return FIRST if text.endswith(" BC") else datetime.fromisoformat(text)
 
 
-def _ttl(fact: Columns) -> float | None:
-    """Return how many seconds an item lives after its last use; None if it is none, or has no lifetime of its own."""
-    of_item = (fact["metadata"] or {}) if fact["kind"] == "item" else {}
-    minutes = of_item.get("minutes") if "document" in of_item else None
-    return 60 * minutes if isinstance(minutes, int | float) else None
-
-
-def _expires_at(state: Columns, ttl: float | None) -> str:
+def _expires_at(fact: Columns, state: Columns) -> str:
     """Return the expiry of a fact whose lifetime began at its last confirmation, the usual case.
 
     One that would be beyond the year 9999 is given as infinite.
     """
     confirmed_at = instant(state["last_confirmed_at"]).timestamp()
-    expires = lifetime.expiry(state["decay_class"], confirmed_at) if ttl is None else confirmed_at + ttl
+    own = ttl(fact["kind"], fact["entity"], fact["key"], fact["metadata"])
+    expires = lifetime.expiry(state["decay_class"], confirmed_at) if own is None else confirmed_at + own
     try:
         return (EPOCH + timedelta(seconds=round(expires, 6))).isoformat()
     except OverflowError:

@@ -77,7 +77,7 @@ def matching_deep(db: Connection, namespace: int, subject: Subject, among: Seque
         id_ for id_, fact in found.items() if all(_fits(fact, name, one) for name, one in subject.fields.items())
     ]
     if subject.stems is not None and fitting:
-        held = deep.containing(db, namespace, fitting, subject.stems)
+        held = deep.containing(db, [found[id_] for id_ in fitting], subject.stems)
         fitting = [id_ for id_, said in zip(fitting, held, strict=True) if all(said)]
     return {id_: str(found[id_]["text"]) for id_ in fitting}
 

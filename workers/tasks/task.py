@@ -49,7 +49,7 @@ STORES = (
     "memory.store", "memory.store_many", "memory.remember", "memory.bring_back", "memory.index", "memory.upload",
     "memory.put_item", "memory.put_items",
 )  # fmt: skip
-"""The tasks that store texts, of which it is measured how long it takes until they can be read."""
+"""The tasks that store texts; the time until these can be read is measured."""
 
 BEGAN = "ebb_began"
 """Name in a request of when this delivery began, by the monotonic clock."""

@@ -78,7 +78,7 @@ def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
         past = {name: min(one, at) for name in PAST if (one := getattr(fact, name)) is not None}
         fact = fact.model_copy(update=past)
         _check_beginning(fact, at)
-    if fact.kind == "item" and _of_item(fact) is None:
+    if fact.kind == "item" and _of_item(fact.entity, fact.key, fact.metadata) is None:
         raise InvalidInputError(
             "kind: an item has a path, a key and a document; put it with `PUT /memory/items`, in Python with "
             "`put_item`, or leave `kind` out."
@@ -86,19 +86,19 @@ def new_fact(given: Any, max_text: int, at: datetime | None = None) -> NewFact:
     return fact
 
 
-def _of_item(fact: NewFact) -> OfItem | None:
+def _of_item(entity: str | None, key: str | None, metadata: dict[str, Any] | None) -> OfItem | None:
     """Return the metadata of a fact that has the path, the key and the document of an item."""
     try:
-        found = OfItem.model_validate(fact.metadata)
+        found = OfItem.model_validate(metadata)
     except ValidationError:
         return None
-    return found if PATH_OF_ITEM.fullmatch(fact.entity or "") is not None and fact.key else None
+    return found if PATH_OF_ITEM.fullmatch(entity or "") is not None and key else None
 
 
-def ttl(fact: NewFact) -> float | None:
-    """Return how many seconds an item lives after its last use; None if it is none, or has no lifetime of its own."""
-    has_one = fact.kind == "item" and (fact.metadata or {}).get("minutes") is not None
-    found = _of_item(fact) if has_one else None
+def ttl(kind: str, entity: str | None, key: str | None, metadata: dict[str, Any] | None) -> float | None:
+    """Return how many seconds an item lives after its last use; None for other facts, and for items without a `ttl`."""
+    has_one = kind == "item" and (metadata or {}).get("minutes") is not None
+    found = _of_item(entity, key, metadata) if has_one else None
     return None if found is None or found.minutes is None else 60 * found.minutes
 
 

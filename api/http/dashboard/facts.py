@@ -123,7 +123,7 @@ def fact_page(
 
 
 def _end(state: str, events: Sequence[Mapping[str, Any]]) -> float | None:
-    """Return since when a fact is forgotten or superseded, in epoch seconds: after that it no longer changes."""
+    """Return when a fact was forgotten or superseded, in epoch seconds; it has not changed since."""
     what = state.partition(":")[0]
     ended = next((instant(event["at"]) for event in reversed(events) if event["what"] == what), None)
     return ended.timestamp() if ended else None

@@ -128,7 +128,7 @@ def _count_regret(context: Context, namespace: str) -> None:
 
 
 def _tombstones(context: Context, namespace: str, question: Question, least: float, now: datetime) -> list[str]:
-    """Return the namespace of each fact of this relevance that is not packed, or unpacked again."""
+    """Return the namespace of each ended fact of this relevance that is not packed."""
     searched = [replace(question, deep=True, explain=False)]
     (found,) = pipeline.recall_many(context, namespace, searched, now, reranks=False)
     if isinstance(found, NotFoundError):
@@ -185,10 +185,9 @@ def _best(found: "Promising", said: Mapping[UUID, Columns], meaning: float) -> l
     return [ids[place] for place in np.argsort(-promise, kind="stable")]
 
 
-def _passing(db: Connection, tenant: int, found: "Promising", question: Question) -> list[int]:
+def _passing(found: "Promising", texts: Mapping[UUID, Columns], question: Question) -> list[int]:
     """Return the indexes of the most promising facts that pass a question's filters."""
-    said = deep.said(db, tenant, found.ids)
-    passing = {id_ for id_, one in said.items() if subjects.passes_filters(one, question.filters)}
+    passing = {id_ for id_, one in texts.items() if subjects.passes_filters(one, question.filters)}
     return [place for place in found.by_promise(ranking.EVEN).tolist() if found.ids[place] in passing][:COUNTED]
 
 
@@ -196,21 +195,20 @@ def _count_relevant(context: Context, namespace: str, question: Question, releva
     """Return how many of the most promising facts in deep memory reach the floor of relevance, and this one."""
     considered = CONSIDERED if question.is_filtered else COUNTED
     with _searched(context, namespace, question, considered) as (db, tenant, found):
+        texts = deep.said(db, tenant, found.ids) if found.ids else {}
         filtered = question.is_filtered and found.ids
-        places = _passing(db, tenant, found, question) if filtered else [*range(len(found.ids))]
-        texts = deep.said(db, tenant, [found.ids[place] for place in places])
+        places = _passing(found, texts, question) if filtered else [*range(len(found.ids))]
         # What says the same is one result.
-        different = {deep.statement(one): id_ for id_, one in texts.items()}.values()
-        places = [place for place in places if found.ids[place] in different]
+        places = [*{deep.statement(texts[found.ids[place]]): place for place in places}.values()]
         if not places:
             return 0
-        ids = [found.ids[place] for place in places]
-        holding = np.array(deep.containing(db, tenant, ids, found.stems)).reshape(len(ids), -1)
+        holding = np.array(deep.containing(db, [texts[found.ids[place]] for place in places], found.stems))
+        holding = holding.reshape(len(places), -1)
     known = np.maximum(np.array(found.facts_of_stems, dtype=np.int64), holding.sum(axis=0))
     strangers = relevance.names_unknown(question.text, dict(zip(found.stems, known.tolist(), strict=True)))
     said = stems.words_of(question.text, found.stems)
     weights = word_vectors.weights(said, word_vectors.of_words(said))
-    facts = max(found.facts, len(ids))
+    facts = max(found.facts, len(places))
     asked = relevance.Question(known, facts, found.mean_words, found.stems, strangers, word_weights=weights)
     similar = np.nan_to_num(np.array(found.similarities)[places])
     model = relevance.of_embedder(found.embedder)
