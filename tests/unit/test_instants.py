@@ -49,6 +49,22 @@ def test_a_reading_is_carried_on_and_renewed_after_some_seconds_or_a_restart_of_
     assert readings == [100.0, 105.1, 1.0]
 
 
+def test_a_delayed_answer_of_the_server_is_asked_for_again_and_the_fastest_one_counts() -> None:
+    counted, delays = [100.0], [(0.5, 1.0), (0.001, 0.003), (0.2, 0.2), (0.1, 0.4), (2.0, 1.0)]
+
+    def read() -> datetime:
+        there, back = delays.pop(0)
+        counted[0] += there + back
+        return CLOCK + timedelta(seconds=counted[0] - back)
+
+    clock = Clock(read, lambda: counted[0])
+    assert abs(clock.now() - CLOCK - timedelta(seconds=counted[0])) < timedelta(seconds=0.002)
+    assert len(delays) == 3
+    counted[0] += KEPT_SECONDS + 1
+    assert abs(clock.now() - CLOCK - timedelta(seconds=counted[0])) < timedelta(seconds=1e-5)
+    assert delays == []
+
+
 def test_another_try_is_sent_with_its_instant_by_the_servers_clock() -> None:
     clock = Clock(lambda: CLOCK, lambda: 0.0)
     sent = with_start({"countdown": 3, "headers": {AFTER: "of the try before", "ebb_until": "kept"}}, clock)
