@@ -56,7 +56,7 @@ def recall(answer: dict[str, Any], asked: dict[str, Any], namespace: str) -> Non
                 one["fidelity"],
                 output.ending(one),
                 *map(one.get, several),
-                _text(one),
+                _marked(one),
             ]
             for one in answer["results"]
         ]
@@ -91,6 +91,11 @@ def _conclude(answer: dict[str, Any], facts: Sequence[dict[str, Any]], asked: di
     if asked["explain"]:
         _print_parts(facts)
         _print_left_out(answer["left_out"])
+
+
+def _marked(one: dict[str, Any]) -> str:
+    """Return a fact's text, and before it whether a newer fact may make it outdated."""
+    return f"(perhaps outdated) {_text(one)}" if one.get("outdated_by") else _text(one)
 
 
 def _text(one: dict[str, Any]) -> str:

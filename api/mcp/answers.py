@@ -7,8 +7,8 @@ from typing import Any
 from api.transport import Answer
 
 SHOWN = (
-    "id", "text", "passage", "relevance", "confidence", "role", "said", "tags", "category", "entity", "key", "value",
-    "session", "source", "valid_from", "valid_until", "ends_at", "ends_for", "reason", "forgotten_at",
+    "id", "text", "passage", "outdated_by", "relevance", "confidence", "role", "said", "tags", "category", "entity",
+    "key", "value", "session", "source", "valid_from", "valid_until", "ends_at", "ends_for", "reason", "forgotten_at",
     "restorable_until", "run", "ended_at", "pinned", "deep", "tier",
 )  # fmt: skip
 """Fields of a fact that agents see, if they are not empty."""

@@ -29,6 +29,11 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
     shown = live.ebb("contradictions", "--namespace", namespace).stdout
     assert shown.index("Porto") < shown.index("Lisbon")
     assert f"settle one: ebb resolve -n {namespace} OLD --keep NEW" in shown
+    asked = ("Where does Ana live?", "--namespace", namespace)
+    assert [one.get("outdated_by", []) for one in live.ebb_json("recall", *asked)["results"]] == [[], [new]]
+    assert "(perhaps outdated) Ana lives in Porto." in live.ebb("recall", *asked).stdout
+    with live.client(namespace) as client:
+        assert [one.get("outdated_by", []) for one in client.context("Where does Ana live?")["facts"]] == [[], [new]]
     answer = live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace)
     assert answer == {"kept": new, "superseded": [old]}
     assert live.ebb_json("resolve", old, "--keep", new, "--namespace", namespace) == answer

@@ -293,6 +293,19 @@ def test_for_a_long_fact_the_matching_passage_is_shown(modern_doors: Doors, name
     anyio.run(talk)
 
 
+def test_of_two_values_of_a_property_the_older_one_is_marked(modern_doors: Doors, namespace: str) -> None:
+    async def talk() -> None:
+        async with modern_doors.open(namespace) as agent:
+            for value in ("1111", "2222"):
+                given = {"text": f"The door code is {value}.", "entity": "door", "key": "code", "value": value}
+                answered(await agent.call_tool("store", given))
+            newer, older = answered(await agent.call_tool("recall", {"query": "What is the door code?"}))["facts"]
+        assert (newer["value"], older["value"]) == ("2222", "1111")
+        assert (newer.get("outdated_by"), older["outdated_by"]) == (None, [newer["id"]])
+
+    anyio.run(talk)
+
+
 def test_an_uploaded_file_is_replaced_by_a_later_one_and_cited(modern_doors: Doors, namespace: str) -> None:
     async def talk() -> None:
         async with modern_doors.open(namespace) as agent:

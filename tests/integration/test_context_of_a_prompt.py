@@ -46,6 +46,15 @@ def test_the_day_on_which_a_fact_was_said_stands_before_it_if_wanted(memory: Mem
     assert "(" not in inject_from(memory, "What about Tom's arm?", at=1).text
 
 
+def test_before_what_a_newer_fact_may_make_outdated_this_is_said(memory: Memory) -> None:
+    for at, city in enumerate(("Porto", "Lisbon")):
+        memory.store({"text": f"Ana lives in {city}.", "entity": "Ana", "key": "city", "value": city}, at=at)
+    done = inject_from(memory, "Where does Ana live?", at=2, shape=Shape(dates=True))
+    assert f"\n[sqlite] ({day(0):%Y-%m-%d}) (perhaps outdated) Ana lives in Porto." in done.text
+    assert f"\n[sqlite] ({day(1):%Y-%m-%d}) Ana lives in Lisbon." in done.text
+    assert done.tokens == tokens.estimate(done.text)
+
+
 def test_nothing_that_fits_injects_nothing(memory: Memory) -> None:
     done = inject_from(memory, "dark mode?")
     assert (done.text, done.tokens, done.lines) == ("", 0, [])

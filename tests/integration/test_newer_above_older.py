@@ -37,6 +37,11 @@ def test_a_newer_figure_ranks_above_the_older_one(memory: Memory, library: tuple
     assert best.explain is not None
     assert second.explain is not None
     assert (best.explain["updates"], second.explain["updates"]) == ([str(older)], [])
+    assert (best.outdated_by, second.outdated_by) == (None, [str(newer)])
+    (then,) = (
+        one for one in memory.ask("How many sources did my library have at first?", at=30).results if one.id == older
+    )
+    assert then.outdated_by is None
     assert best.explain["newer"] > 0 == second.explain["newer"]
     assert best.score > second.score
 

@@ -85,7 +85,9 @@ def _brief(fact: Result, shape: Shape, settings: Settings) -> Line:
 
 
 def _labelled(fact: Result, said: str, shape: Shape, settings: Settings) -> str:
-    """Return a line for what is said of a fact, with how it was found, its category and perhaps the day."""
+    """Return the line of a fact: how it was found, category, perhaps the day, whether it may be outdated, text."""
+    if fact.outdated_by:
+        said = f"(perhaps outdated) {said}"
     if shape.dates and fact.kind != "chunk":
         said = f"({fact.source_date or fact.created_at:%Y-%m-%d}) {said}"
     label = settings.vector_label if fact.found_by == "meaning" else settings.structured_label

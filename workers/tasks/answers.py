@@ -81,7 +81,7 @@ def _injected(line: Line) -> dict[str, Any]:
         "summarised": line.summarised,
         "ends_at": None if fact.ends_at is None else shown(fact.ends_at),
         "ends_for": fact.ends_for,
-        **_known(explain=fact.explain, namespace=fact.namespace),
+        **_known(explain=fact.explain, namespace=fact.namespace, outdated_by=fact.outdated_by),
     }
 
 
@@ -98,7 +98,7 @@ _fields = attrgetter(*NAMES)
 
 def _result(result: Result) -> dict[str, Any]:
     answer: dict[str, Any] = dict(zip(NAMES, _fields(result), strict=True))
-    for name in ("explain", "passage", "relevance", "namespace"):
+    for name in ("explain", "passage", "relevance", "namespace", "outdated_by"):
         if answer[name] is None:
             del answer[name]
     if result.passage is not None:

@@ -36,6 +36,7 @@ class Result(Description):
     ends_for: str | None
     explain: dict[str, Any] | None
     namespace: str | None = None
+    outdated_by: list[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,7 @@ def result(
     passage: Passage | None = None,
     explain: dict[str, Any] | None = None,
     namespace: str | None = None,
+    outdated_by: Sequence[UUID] = (),
 ) -> Result:
     """Return a candidate as a result."""
     return Result(
@@ -107,6 +109,7 @@ def result(
         fidelity=fidelity.name(int(one["fidelity"])),
         explain=explain,
         namespace=namespace,
+        outdated_by=[str(id_) for id_ in outdated_by] or None,
         **dict(zip(Description.__slots__, _fields(shown), strict=True)),
     )
 

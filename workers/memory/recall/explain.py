@@ -101,6 +101,10 @@ class ScoredRecall(Asked):
         """Return the facts that the candidate at an index makes outdated."""
         return [UUID(bytes=self.scored.seen["id"][older]) for newer, older in self.scored.updates if newer == place]
 
+    def outdated_by(self, place: int) -> list[UUID]:
+        """Return the facts that make the candidate at an index outdated."""
+        return [UUID(bytes=self.scored.seen["id"][newer]) for newer, older in self.scored.updates if older == place]
+
     def scores_with(self, others: Candidates, found: Found) -> Scores:
         """Return the scores of the scored candidates followed by `others`, scored together."""
         rows = np.concatenate([self.scored.seen, others])

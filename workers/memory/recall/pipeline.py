@@ -362,6 +362,7 @@ def _results(asked: ScoredRecall, shown: Described) -> list[Result]:
             _passage(asked.found.text, fact),
             answer.score_parts(place, scores, ranks, asked.updated_by(place)) if ranks else None,
             asked.tenant.name if asked.question.namespaces else None,
+            asked.outdated_by(place),
         )
         for one, fact, tier, place in zip(
             chosen, described, scoring.current_tiers(chosen, asked.scope.now).tolist(), places.tolist(), strict=True
