@@ -55,6 +55,9 @@ def store(answer: dict[str, Any], _asked: dict[str, Any], namespace: str) -> Non
     changed = f": {', '.join(answer['changed'])}" if answer.get("changed") else ""
     output.console().print(f"[green]{action}[/green] {answer['id']}{changed}{note}")
     _print_life(answer)
+    for other in answer.get("contradicts", ()):
+        settle = f"ebb resolve{output.of(namespace)} {other} --keep {answer['id']}"
+        output.console().print(f"contradicts {other}; if that is outdated: {settle}", style="yellow")
 
 
 def _print_life(answer: dict[str, Any]) -> None:

@@ -42,6 +42,15 @@ def test_a_contradiction_is_listed_until_one_fact_is_kept(live: LiveSystem, name
     assert [id_ for id_, _ in live.facts(namespace)] == sorted([old, new])
 
 
+def test_storing_another_value_says_how_to_settle_it(live: LiveSystem, namespace: str) -> None:
+    (old,) = stored(live, namespace, "Porto")
+    given = ("--entity", "Ana", "--key", "city", "--value", "Faro", "--namespace", namespace)
+    new, settle = live.ebb("store", "Ana lives in Faro.", *given).stdout.split()[1], f"ebb resolve -n {namespace}"
+    shown = live.ebb("store", "Ana lives in Braga.", *given[:-3], "Braga", *given[-2:]).stdout
+    braga = shown.split()[1]
+    assert all(f"contradicts {one}; if that is outdated: {settle} {one} --keep {braga}" in shown for one in (old, new))
+
+
 @pytest.mark.parametrize(
     ("listing", "entries"),
     [

@@ -42,6 +42,21 @@ def test_two_values_of_one_key_contradict_each_other(memory: Memory) -> None:
     assert [(one.id, one.value) for one in found.facts] == [(old, "Porto"), (new, "Lisbon")]
 
 
+def test_the_answer_to_a_store_names_what_it_contradicts_unless_that_has_ended(memory: Memory) -> None:
+    def contradicted(*facts: dict[str, Any], at: float) -> list[list[UUID]]:
+        return [one.contradicts for one in memory.store(*facts, at=at) if isinstance(one, Stored)]
+
+    old = add(memory, PORTO, decay_class="session")
+    new = add(memory, LISBON, at=0.1)
+    faro, braga = ({**PORTO, "text": f"Ana lives in {city}.", "value": city} for city in ("Faro", "Braga"))
+    (third,) = memory.store(faro, at=0.2)
+    assert isinstance(third, Stored)
+    assert set(third.contradicts) == {old, new}
+    assert contradicted(faro, at=0.3) == [[]]
+    assert contradicted(PORTO | {"entity": "Rui"}, at=0.4) == [[]]
+    assert contradicted(braga | {"supersedes": str(new)}, LISBON | {"entity": "Eva"}, at=3) == [[third.id], []]
+
+
 def test_the_form_of_accents_makes_no_difference(memory: Memory) -> None:
     facts = [
         {"text": f"{number}", "entity": "Ana", "key": "city", "value": normalize(form, "Málaga")}

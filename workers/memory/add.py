@@ -52,6 +52,7 @@ class Stored:
     life: Life = UNKNOWN
     changed: list[str] = field(default_factory=list)
     ignored: list[str] = field(default_factory=list)
+    contradicts: list[UUID] = field(default_factory=list)
 
     @property
     def is_use(self) -> bool:
@@ -60,8 +61,13 @@ class Stored:
 
     @property
     def answer(self) -> Answer:
-        """Return the answer; `changed`, `ignored` and `ended_at_once` are set only if they apply."""
-        said = {"changed": self.changed, "ignored": self.ignored, "ended_at_once": self.life.over}
+        """Return the answer; `changed`, `ignored`, `contradicts` and `ended_at_once` are set only if they apply."""
+        said = {
+            "changed": self.changed,
+            "ignored": self.ignored,
+            "contradicts": self.contradicts,
+            "ended_at_once": self.life.over,
+        }
         some: dict[str, Any] = {name: one for name, one in said.items() if one}
         return Answer(id=self.id, action=self.action, embedded=self.embedded, **self.life.fields, **some)
 

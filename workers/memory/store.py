@@ -4,6 +4,7 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -196,14 +197,29 @@ def _store_within(
         answers = _edited(context, db, tenant, batch, answers, now)
     moved = [one.id for one in answers if isinstance(one, Stored) and not set(one.changed).isdisjoint(IDENTIFYING)]
     stated = [row.id for row in new if None not in (row.entity, row.key, row.value)]
-    find_contradictions(db, tenant, [*stated, *moved], now)
+    others = _contradicted(context, db, known.owner, [*stated, *moved], now)
     link_outdated_within(context, db, known.owner, new, now)
     _record_occurrences(db, tenant, batch.rows, repeated)
     found = _lives(context, db, known.owner, batch, answers, endings, now)
     return [
-        replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded) if isinstance(one, Stored) else one
+        replace(one, life=found.get(one.id, UNKNOWN), faded=one.id in faded, contradicts=others.get(one.id, []))
+        if isinstance(one, Stored)
+        else one
         for one in answers
     ]
+
+
+def _contradicted(
+    context: Context, db: Connection, owner: Namespace, ids: Sequence[UUID], now: datetime
+) -> dict[UUID, list[UUID]]:
+    """Record what contradicts these facts; return for each what has not been recorded before and has not ended."""
+    pairs = find_contradictions(db, owner.id, ids, now)
+    known = lives(context, db, owner, {}, sorted({id_ for pair in pairs for id_ in pair}), now) if pairs else {}
+    found: dict[UUID, list[UUID]] = {}
+    for one, other in chain(pairs, [pair[::-1] for pair in pairs]):
+        if other in known and not known[other].over:
+            found.setdefault(one, []).append(other)
+    return found
 
 
 def _record_occurrences(

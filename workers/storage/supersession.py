@@ -194,6 +194,7 @@ FIND_CONTRADICTIONS = f"""
     where new.namespace = %(namespace)s and new.id = any(%(ids)s) and new.value is not null
         and new.forgotten_at is null and new.superseded_at is null
     on conflict do nothing
+    returning fact, other
 """
 
 STILL_DIFFER = f"""folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
@@ -292,16 +293,16 @@ class ContradictionCursor:
     other: UUID
 
 
-def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> int:
-    """Record the live facts that contradict these new ones; return how many pairs are new.
+def find_contradictions(db: Connection, namespace: int, ids: Sequence[UUID], now: datetime) -> list[tuple[UUID, UUID]]:
+    """Record the live facts that contradict these new ones; return the new pairs.
 
     Call it last in a transaction: it blocks other stores about the same topics until the commit.
     """
     if not ids:
-        return 0
+        return []
     given = {"namespace": namespace, "ids": list(ids), "now": now, "most": MOST_OF_ONE, "examined": MOST_EXAMINED}
     db.execute(LOCK_TOPICS, given)
-    return db.execute(FIND_CONTRADICTIONS, given).rowcount
+    return db.execute(FIND_CONTRADICTIONS, given).fetchall()
 
 
 def contradictions(

@@ -223,6 +223,7 @@ class Stored(Lives):
     embedded: bool = Field(description="whether it has its vector; without, it is found by its words until it has")
     changed: list[str] = Field(default_factory=list, description="fields of a known fact that were changed")
     ignored: list[str] = Field(default_factory=list, description="fields of a known fact that were not changed")
+    contradicts: list[UUID] = Field(default_factory=list, description="known facts with another value for its key")
     ended_at_once: bool = Field(default=False, description="whether it has ended already, as it was dated")
 
 
