@@ -122,7 +122,7 @@ def lookup(found: dict[str, Any], asked: dict[str, Any], namespace: str) -> None
 
 def _row(one: dict[str, Any]) -> list[Any]:
     tags = ",".join(one["tags"]) or None
-    return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, one["text"]]
+    return [one["key"], one["value"], f"{one['confidence']:.2f}", output.ending(one), tags, _marked(one)]
 
 
 @command(

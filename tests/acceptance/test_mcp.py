@@ -299,9 +299,11 @@ def test_of_two_values_of_a_property_the_older_one_is_marked(modern_doors: Doors
             for value in ("1111", "2222"):
                 given = {"text": f"The door code is {value}.", "entity": "door", "key": "code", "value": value}
                 stored = answered(await agent.call_tool("store", given))
-            newer, older = answered(await agent.call_tool("recall", {"query": "What is the door code?"}))["facts"]
-        assert (newer["value"], older["value"]) == ("2222", "1111")
-        assert (newer.get("outdated_by"), older["outdated_by"]) == (None, [newer["id"]])
+            asked = {"recall": {"query": "What is the door code?"}, "lookup": {"entity": "door", "key": "code"}}
+            for name, arguments in asked.items():
+                newer, older = answered(await agent.call_tool(name, arguments))["facts"]
+                assert (newer["value"], older["value"]) == ("2222", "1111")
+                assert (newer.get("outdated_by"), older["outdated_by"]) == (None, [newer["id"]])
         assert (stored["id"], stored["contradicts"]) == (newer["id"], [older["id"]])
 
     anyio.run(talk)

@@ -1,6 +1,8 @@
 """Lookup: all visible facts about an entity, in the documented order."""
 
 from itertools import pairwise
+from typing import Any
+from uuid import UUID
 
 import pytest
 from ebb.contract.recall import Lookup
@@ -10,7 +12,7 @@ from made_up import examples
 from memory import Memory, day
 
 from workers.core.names import folded
-from workers.memory import recall
+from workers.memory import recall, supersede
 
 many = examples(15)
 
@@ -20,6 +22,26 @@ def found(memory: Memory, entity: str, key: str | None = None, *, at: float = 0,
     namespace = str(name.pop("namespace", "default"))
     results, _ = recall.lookup(memory.context, Lookup(entity=entity, key=key, namespace=namespace, **name), day(at))  # type: ignore[arg-type]
     return [one.text for one in results]
+
+
+def test_the_older_values_of_a_key_name_the_newer_ones(memory: Memory) -> None:
+    cities = ("Porto", "Lisbon", "Faro")
+    facts = [{"text": f"Ana lives in {city}.", "entity": "Ana", "key": "city", "value": city} for city in cities]
+    ids = [memory.add(**fact, at=at) for at, fact in enumerate(facts)]
+    memory.add("Ana likes tea.", entity="Ana", key="drink", value="tea", at=3)
+
+    def shown(at: float, **settings: Any) -> dict[UUID, set[str]]:
+        context = memory.having(**settings).context
+        results, _ = recall.lookup(context, Lookup(entity="Ana"), day(at))
+        return {one.id: set(one.outdated_by) for one in results if one.outdated_by}
+
+    porto, lisbon, faro = ids
+    assert shown(4) == {porto: {str(lisbon), str(faro)}, lisbon: {str(faro)}}
+    assert shown(4, notice_updates=False) == {}
+    memory.store(facts[0], at=5)  # said again
+    assert shown(6) == {lisbon: {str(porto), str(faro)}, faro: {str(porto)}}
+    supersede.accept(memory.context, "default", porto, faro, day(7))
+    assert shown(8) == {lisbon: {str(porto), str(faro)}}
 
 
 def test_all_facts_of_a_name_are_returned_whatever_their_case(memory: Memory) -> None:

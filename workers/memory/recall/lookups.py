@@ -10,7 +10,8 @@ from workers.context import Context
 from workers.core import confidence
 from workers.core.cost import check_size
 from workers.memory.lifetime import NEVER
-from workers.memory.recall import answer, deep, scoring
+from workers.memory.namespace_settings import notices_updates
+from workers.memory.recall import answer, deep, scoring, updates
 from workers.memory.recall.answer import Result
 from workers.storage import candidates, entities, facts, namespaces, words
 from workers.storage.candidates import Scope
@@ -63,10 +64,20 @@ def lookup(context: Context, asked: Lookup, now: datetime) -> tuple[list[Result]
         read = candidates.read(db, tenant.id, ids, {}, scope)
         shown = candidates.describe(db, tenant.id, ids, answer.silent_since(context, tenant, now))()
         ends = answer.endings_of(context, tenant, shown)
+        noticed = notices_updates(context, tenant.settings)
+        outdated = updates.outdated_values(db, tenant.id, read, scope) if noticed else {}
     by_id = {one["id"]: one for one in read}
     tiers = dict(zip(read["id"], scoring.current_tiers(read, now).tolist(), strict=True))
     results = [
-        answer.result(by_id[id_], shown.facts[id_], ends.get(UUID(bytes=id_), NEVER), tiers[id_], -doubt, BY_NAME)
+        answer.result(
+            by_id[id_],
+            shown.facts[id_],
+            ends.get(UUID(bytes=id_), NEVER),
+            tiers[id_],
+            -doubt,
+            BY_NAME,
+            outdated_by=outdated.get(id_, ()),
+        )
         for doubt, _, id_ in page
     ]
     if len(page) == len(left):

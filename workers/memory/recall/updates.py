@@ -7,12 +7,12 @@ from uuid import UUID
 import numpy as np
 
 from workers.core import ranking, updates
-from workers.core.arrays import Bools, Floats, Ints
+from workers.core.arrays import Bools, Floats, Ints, Key
 from workers.core.relevance import Question
 from workers.memory.recall.question import Asked
 from workers.memory.recall.steps import Steps
 from workers.storage import candidates, occurrences, supersession
-from workers.storage.candidates import Candidates
+from workers.storage.candidates import Candidates, Scope
 from workers.storage.connection import Connection
 from workers.storage.links import Update
 from workers.storage.occurrences import Repeated
@@ -46,19 +46,31 @@ def outdated_pairs(
     yield
     linked = _linked(rows, links)
     found = dict.fromkeys(chain(contradicting(), by_words), 0.0) | linked  # several rules may find one pair
-    last_said = _last_said(asked, rows, found)
+    last_said = _last_said(asked.db, asked.tenant.id, asked.scope, rows, found)
     kept = [pair for pair, linked_at in found.items() if _is_newer(*pair, linked_at, rows, last_said)]
     return _newest(kept, set(linked), rows["stated_at"])
 
 
-def _last_said(asked: Asked, rows: Candidates, pairs: Iterable[Pair]) -> dict[int, Repeated]:
+def outdated_values(db: Connection, namespace: int, rows: Candidates, scope: Scope) -> dict[Key, list[UUID]]:
+    """Return the facts that give a newer value to the same key of an entity, by the id of the outdated one."""
+    pairs = list(_ask_contradicting(db, namespace, rows, np.arange(len(rows)))())
+    last_said = _last_said(db, namespace, scope, rows, pairs)
+    found: dict[Key, list[UUID]] = {}
+    for newer, older in pairs:
+        if _is_newer(newer, older, 0.0, rows, last_said):
+            found.setdefault(rows["id"][older], []).append(UUID(bytes=rows["id"][newer]))
+    return found
+
+
+def _last_said(
+    db: Connection, namespace: int, scope: Scope, rows: Candidates, pairs: Iterable[Pair]
+) -> dict[int, Repeated]:
     """Return when the facts of pairs were last said, by their indexes."""
     places = {UUID(bytes=rows["id"][place]): place for pair in pairs for place in pair}
     if not places:
         return {}
-    scope = asked.scope
     until = min(scope.now, scope.as_of or scope.now, scope.known_as_of or scope.now)
-    found = occurrences.repeated(asked.db, asked.tenant.id, list(places), until)
+    found = occurrences.repeated(db, namespace, list(places), until)
     return {places[id_]: one for id_, one in found.items()}
 
 

@@ -41,7 +41,7 @@ DEEP = "how many facts in deep memory fit, where nothing else does, or clearly b
 OVER_BUDGET = "if the block is empty: how many facts fit the prompt, of which even the best exceeds the budget"
 LEFT_OUT = "with `explain`, the facts that are not among the results, each with the rule"
 NAMESPACE = "where it is, if several namespaces were asked"
-OUTDATED_BY = "newer facts above it that make it outdated, as far as rules can tell"
+OUTDATED_BY = "newer facts that make it outdated, as far as rules can tell"
 MIN_RELEVANCE = (
     "leave out what is less relevant, 0 to 1; 0 leaves out nothing; else nothing is returned unless the best result "
     "reaches EBB_MIN_RELEVANCE"
@@ -297,6 +297,7 @@ class Found(Answer):
     ends_for: str | None = None
     path: str | None = Field(default=None, description="of a chunk, the path of its file")
     section: str | None = Field(default=None, description="of a chunk, the headings above it")
+    outdated_by: list[UUID] = Field(default_factory=list, description=OUTDATED_BY)
 
 
 class Result(Found):
@@ -309,7 +310,6 @@ class Result(Found):
     passage: Passage | None = Field(default=None, description="what fits best of a text of more than 120 words")
     explain: ScoreParts | None = Field(default=None, description="the parts of its score, if requested")
     namespace: str | None = Field(default=None, description=NAMESPACE)
-    outdated_by: list[UUID] = Field(default_factory=list, description=OUTDATED_BY)
 
 
 class Recalled(Answer):
