@@ -198,6 +198,12 @@ def test_case_of_entity_key_and_value_makes_no_difference(memory: Memory) -> Non
     assert names(near_duplicates(memory)) == [(first, {second})]
 
 
+def test_values_that_differ_in_a_word_in_which_case_counts_are_never_merged(memory: Memory) -> None:
+    for value in ("Hunter2", "hunter2"):
+        memory.add("The password of the router", entity="router", key="password", value=value)
+    assert near_duplicates(memory) == []
+
+
 def test_texts_that_differ_in_a_figure_or_a_negation_are_never_merged(memory: Memory) -> None:
     memory.store("She does like strong coffee in the morning", "She does not like strong coffee in the morning")
     memory.store(*[f"The guest of room {number} pays for breakfast in advance." for number in range(12)])

@@ -77,6 +77,12 @@ def test_case_makes_no_difference(memory: Memory) -> None:
     assert {first, add(memory, {"text": "2", "entity": "ÄRGER", "key": "GRÖßE", "value": "2"})} in pairs(memory)
 
 
+def test_case_makes_a_difference_in_values_in_which_it_does_in_statements(memory: Memory) -> None:
+    said = {"text": "The password of the router", "entity": "router", "key": "password"}
+    one, other = (add(memory, said | {"value": value}) for value in ("Hunter2", "hunter2"))
+    assert pairs(memory) == [{one, other}]
+
+
 def test_blanks_make_no_difference(memory: Memory) -> None:
     york = {"text": "York.", "entity": "Ana", "key": "city", "value": "New York"}
     add(memory, york)

@@ -104,6 +104,19 @@ def test_a_newer_value_takes_the_place_of_an_older_one_whenever_that_comes_in(dr
     assert drawing.value("select count(*) from facts where superseded_by is not null") == 1
 
 
+def test_a_value_with_another_case_is_a_newer_one_where_case_counts(drawing: Memory, llm: StandIn) -> None:
+    def secret(asked: Any) -> dict[str, Any]:
+        said = [(one["number"], one["text"]) for one in asked["messages"]]
+        fact = {"entity": "user", "key": "password", "single": True}
+        return {"facts": [fact | {"number": number, "quote": it, "value": it.split()[-1]} for number, it in said]}
+
+    llm.always = answering(secret)
+    for at, said in enumerate(["My password is Hunter2", "No, it is hunter2", "Of course it is hunter2"]):
+        draw(drawing, remember(drawing, dated(said, at), at=at), at=at)
+    values = drawing.rows("select value, superseded_by is null from facts where key = 'password' order by source_date")
+    assert values == [("Hunter2", False), ("hunter2", True)]
+
+
 def test_of_values_in_conversations_at_the_same_time_the_newest_stays(drawing: Memory, llm: StandIn) -> None:
     towns = ["Porto", "Leipzig", "Rome", "Bonn", "Oslo", "Bergen"]
     llm.always = answering(lambda asked: {"facts": [

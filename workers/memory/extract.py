@@ -21,7 +21,7 @@ from workers.coordination import idempotency, signals
 from workers.coordination.pause import LLM, Pause
 from workers.core.extraction import KEY, SPEAKER, Extracted, Quote, extracted
 from workers.core.names import folded, mentioned_names, with_any_apostrophe, word_phrases
-from workers.core.text import normalise
+from workers.core.text import cased
 from workers.errors import InvalidInputError, JudgementError
 from workers.llm import StrictAnswer
 from workers.memory.add import Stored
@@ -269,7 +269,7 @@ def _stating(values: Sequence[Value], last: Value | None, value: str, said_at: d
 
     If the later one has the same words, storing these with an end would end it.
     """
-    same = [one for one in values if normalise(one.value) == normalise(value)]
+    same = [one for one in values if cased(one.value) == cased(value)]
     later = (one for one in same if one.said_at > said_at and one.valid_until is None)
     return last if last in same else next(later, None)
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from uuid import UUID
 
+from workers.core.text import FIELDS, MARK
 from workers.storage.connection import Connection, fetch_all, number, scalar
 
 GIVEN_END = """
@@ -170,7 +171,14 @@ LOCK_TOPICS = """
 """
 
 VALUE_COMPARED = r"btrim(regexp_replace(lower(normalize({}.value)), '\s+', ' ', 'g'))"
-"""A value as it is compared: without regard to case, the form of accents, and blanks."""
+"""A value without regard to case, the form of accents, and blanks."""
+
+VALUE_MARK = f"case when {{0}}.value <> '' then nullif(substr({{0}}.hash, {FIELDS[-1].start + 1}, {MARK}), '') end"
+"""What the identity of a statement has of its value, with case where it counts; earlier versions stored none."""
+
+VALUES_DIFFER = f"""({VALUE_COMPARED} <> {VALUE_COMPARED.replace("{}", "{1}")}
+            or coalesce({VALUE_MARK} <> {VALUE_MARK.replace("{0}", "{1}")}, false))""".replace("{}", "{0}")
+"""Whether two facts, which have values, differ in them as their statements do; null if one has none."""
 
 FIND_CONTRADICTIONS = f"""
     insert into contradictions (namespace, fact, other, found_at)
@@ -178,7 +186,7 @@ FIND_CONTRADICTIONS = f"""
     from facts as new
     cross join lateral (
         select id from (
-            select id, value, created_at from facts
+            select id, value, hash, created_at from facts
             where namespace = %(namespace)s and id <> new.id
                 and entity is not null and forgotten_at is null and superseded_at is null
                 and left(folded(entity), 200) = left(folded(new.entity), 200)
@@ -187,7 +195,7 @@ FIND_CONTRADICTIONS = f"""
             order by created_at desc
             limit %(examined)s
         ) as newest
-        where {VALUE_COMPARED.format("newest")} <> {VALUE_COMPARED.format("new")}
+        where {VALUES_DIFFER.format("newest", "new")}
         order by created_at desc
         limit %(most)s
     ) as old
@@ -198,7 +206,7 @@ FIND_CONTRADICTIONS = f"""
 """
 
 STILL_DIFFER = f"""folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
-        and {VALUE_COMPARED.format("one")} <> {VALUE_COMPARED.format("two")}"""
+        and {VALUES_DIFFER.format("one", "two")}"""
 """Whether two facts still contradict each other; an edit may have changed an entity, a key or a value."""
 
 # As to `offset 0`, see `server.OUTDATED`.
