@@ -255,6 +255,27 @@ def test_an_update_inherits_what_it_does_not_say(judged: Memory, llm: StandIn) -
     assert row == [("Ana", "home", None, "people", 0.9, "permanent")]
 
 
+def test_what_an_update_inherits_tells_it_from_statements_about_others(judged: Memory, llm: StandIn) -> None:
+    judged.add("Ana lives in flat 3A.", entity="Ana", key="home", value="3A")
+    llm.always = always("UPDATE")
+    stored(judged, "Ana lives in flat 7B.")
+    llm.always = always("ADD")
+    ((action, _),) = stored(judged, {"text": "Ana lives in flat 7B.", "entity": "another Ana", "key": "home"}, at=11)
+    assert action == "added"
+    entities = judged.rows("select entity from facts where superseded_at is null order by created_at")
+    assert entities == [("Ana",), ("another Ana",)]
+
+
+def test_an_update_inherits_no_subject_about_which_its_text_was_forgotten(judged: Memory, llm: StandIn) -> None:
+    gone = judged.add("It is in flat 7B.", entity="Ana", key="home", value="7B")
+    judged.forget(gone, at=1)
+    old = judged.add("Ana lives in flat 3A.", entity="Ana", key="home", value="3A", at=2)
+    llm.always = always("UPDATE")
+    (answer,) = judged.store({"text": "It is in flat 7B.", "value": "7B"}, at=3)
+    assert isinstance(answer, Stored)
+    assert (answer.action, answer.id, live(judged)) == ("forgotten", gone, {old})
+
+
 @pytest.mark.parametrize("source", ["auto", "explicit"])
 def test_an_update_keeps_who_chose_the_class_and_the_tags(judged: Memory, llm: StandIn, source: str) -> None:
     judged.add(PORTO, decay_class="normal", decay_class_source=source, tags=["people", "home"])

@@ -38,6 +38,7 @@ from workers.storage.connection import Connection, transaction
 from workers.storage.facts import Fact
 from workers.storage.namespaces import Namespace
 from workers.storage.visible import VisibleFact
+from workers.validation.facts import digest
 
 if TYPE_CHECKING:
     from workers.llm.chat import Chat
@@ -322,4 +323,4 @@ def _inheriting(row: Fact, fact: NewFact, old: VisibleFact | None) -> tuple[Fact
     tags = union_of_tags(row.tags, old.tags)
     fact = fact.model_copy(update=missing | {"importance": max(fact.importance, old.importance), "tags": tags})
     named = {name: getattr(fact, name) for name in ("category", "entity", "key", "importance", "tags")}
-    return row._replace(**named), fact
+    return row._replace(hash=digest(fact), **named), fact

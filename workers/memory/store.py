@@ -140,8 +140,12 @@ def store_many(
     if judged:
         said = batch.rows, batch.given, batch.intents
         planned = classified(context, known.owner, *said, embedded, now, until)
+        inherited = zip(batch.rows, planned[0], strict=True)
+        embedded |= {row.hash: embedded[before.hash] for before, row in inherited if before.hash in embedded}
         batch = Batch(batch.said, *planned, reasons=[None] * len(given))
     with writing(context.database_url, few=few) as db:
+        if judged:  # what is inherited belongs to the statement
+            known = _known(context, db, known.owner, batch, now)
         return _store_within(context, db, batch, known, embedded, now, options)
 
 
