@@ -1,14 +1,16 @@
 """Facts that an LLM extracts from turns: quotes only, once, linked to the turn; newer values supersede older ones."""
 
+import math
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from ebb.contract.facts import Remember
+from ebb.contract.retention import Forget
 from llm import answering, question, saying
 from memory import LOCK_WAITS, Memory, day, wait_for
 from stand_in import Reply, StandIn, failure, serving
@@ -17,6 +19,7 @@ from workers.core.names import mentioned_names
 from workers.llm.chat import Chat
 from workers.memory import extract
 from workers.memory.add import Stored
+from workers.memory.forget import forget_subject
 from workers.memory.remember import turns
 from workers.memory.store import store_many
 from workers.storage import activity
@@ -423,6 +426,23 @@ def test_turns_are_linked_in_the_lock_order_of_an_erasure(drawing: Memory) -> No
         db.commit()
         assert drawing_it.result() == 0
     assert drawn(drawing) == []
+
+
+@pytest.mark.parametrize("elsewhere", ["b", None])
+def test_what_was_drawn_from_a_turn_stays_with_it_when_one_of_its_sessions_is_forgotten(
+    drawing: Memory, elsewhere: str | None
+) -> None:
+    (turn,) = remember(drawing, HOMES["Leipzig"], session="a")
+    draw(drawing, [turn])
+    drawing.store({"text": HOMES["Leipzig"], "session": elsewhere}, at=2)
+    for dry_run in (True, False):
+        asked = Forget(session="a", purge=True, dry_run=dry_run)
+        done = forget_subject(drawing.context, asked, day(3), uuid4(), math.inf)
+        assert (done.matching, done.kept) == (2, 2)
+    assert drawing.rows("select session, turn from facts") == [(elsewhere, None), (elsewhere, None)]
+    assert homes(drawing, at=4) == ["Leipzig"]
+    drawing.forget(turn, at=5)
+    assert homes(drawing, at=6) == []
 
 
 @pytest.mark.parametrize("first", ["turn", "drawn"])

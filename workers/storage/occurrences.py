@@ -20,7 +20,7 @@ AGAIN = "said again"
 
 OUTSIDE = f"""exists (
             select from events
-            where events.namespace = facts.namespace and events.fact = facts.id and what = '{AGAIN}'
+            where events.namespace = {{0}}.namespace and events.fact = {{0}}.id and what = '{AGAIN}'
         )"""
 """Whether a fact that has a session was also said outside any."""
 
@@ -42,7 +42,7 @@ RECORD_OUTSIDE = f"""
     select %(namespace)s, facts.id, said.at, '{AGAIN}', jsonb_strip_nulls(jsonb_build_object('role', said.role))
     from unnest(%(facts)s::uuid[], %(said)s::timestamptz[], %(roles)s::text[]) as said (fact, at, role)
     join facts on facts.namespace = %(namespace)s and facts.id = said.fact
-    where session is not null and not {OUTSIDE}
+    where session is not null and not {OUTSIDE.format("facts")}
     order by facts.id
 """
 
@@ -84,15 +84,45 @@ REPEATED = """
     where namespace = %(namespace)s and id = any(%(ids)s)
 """
 
-# A fact that was also said outside any session stays too.
+ELSEWHERE = f"""(
+            {{0}}.session is null or {{0}}.session <> all(%(sessions)s::jsonb[]) or exists (
+                select from occurrences
+                where namespace = %(namespace)s and fact = {{0}}.id
+                    and occurrences.session <> all(%(sessions)s::jsonb[])
+            ) or {OUTSIDE}
+        )"""
+"""Whether a fact was also said elsewhere than in a session."""
+
+TURN_OF = """
+        from links
+        join facts as turn on turn.namespace = links.namespace and turn.id = links.target
+        where links.namespace = %(namespace)s and links.source = facts.id and links.type = 'PART_OF'
+            and facts.metadata -> 'extracted' is not null
+            and coalesce(turn.forgotten_reason not in ('asked', 'retracted', 'merged'), true)"""
+"""Of a fact that was extracted: the turns that state it and were not forgotten on request."""
+
+# A fact that was also said outside any session stays too, and what was extracted stays with its turn.
 STAYING = f"""
     select id from facts
     where namespace = %(namespace)s and id = any(%(ids)s) and (
-        session is null or session <> all(%(sessions)s::jsonb[]) or exists (
-            select from occurrences
-            where namespace = %(namespace)s and fact = facts.id and occurrences.session <> all(%(sessions)s::jsonb[])
-        ) or {OUTSIDE}
+        {ELSEWHERE.format("facts")} or exists (select {TURN_OF} and {ELSEWHERE.format("turn")})
     )
+"""
+
+# Where the turns were said that state extracted facts, which have no turn of their own.
+OF_TURNS = f"""
+    select facts.id, place.id, place.session, null::int, place.role, place.at
+    from facts
+    cross join lateral (select turn.* {TURN_OF}) as turn
+    cross join lateral (
+        select turn.id, turn.session, turn.role, coalesce(turn.source_date, turn.created_at) as at
+        union all
+        select id, session, role, said_at from occurrences
+        where occurrences.namespace = %(namespace)s and occurrences.fact = turn.id
+    ) as place
+    where facts.namespace = %(namespace)s and facts.id = any(%(ids)s)
+        and place.session <> all(%(sessions)s::jsonb[])
+    order by place.at, place.id
 """
 
 # The fact takes the place that it had first in another session; without one it was said outside any.
@@ -118,6 +148,12 @@ MOVE_OUTSIDE = """
         order by fact, id
     ) as outside
     where facts.namespace = %(namespace)s and facts.id = outside.fact and facts.session = any(%(sessions)s::jsonb[])
+"""
+
+# What is left was extracted from turns that were said outside any session.
+MOVE_REST = """
+    update facts set session = null
+    where namespace = %(namespace)s and id = any(%(ids)s) and session = any(%(sessions)s::jsonb[])
 """
 
 LEAVE = """
@@ -182,8 +218,10 @@ def staying(db: Connection, namespace: int, ids: Sequence[UUID], session: str | 
 def leave(db: Connection, namespace: int, ids: Sequence[UUID], session: str | int, *, purge: bool) -> None:
     """Remove locked facts from a session outside which they were also said; `purge` has the pages cleaned."""
     given = {"namespace": namespace, "ids": list(ids), "sessions": as_stored(session)}
+    add(db, namespace, db.execute(OF_TURNS, given).fetchall())
     db.execute(MOVE, given)
     db.execute(MOVE_OUTSIDE, given | {"what": AGAIN, "roles": list(get_args(Role))})
+    db.execute(MOVE_REST, given)
     db.execute(LEAVE, given)
     if purge:
         db.execute(NOTE_ERASURE, {"namespace": namespace})
