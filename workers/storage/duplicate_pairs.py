@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from workers.storage.connection import Connection, fetch_all
-from workers.storage.supersession import VALUES_DIFFER
+from workers.storage.supersession import values_differ
 
 Pair = tuple[UUID, UUID]
 
@@ -38,7 +38,7 @@ COMPARE_AGAIN = "update activity set compared = false where namespace = %(namesp
 # those that are true until different times, as the kept one may be over before the other.
 SAME = f"""folded(one.entity) is not distinct from folded(two.entity)
         and folded(one.key) is not distinct from folded(two.key)
-        and (one.value is null) = (two.value is null) and {VALUES_DIFFER.format("one", "two")} is not true
+        and (one.value is null) = (two.value is null) and {values_differ("one", "two")} is not true
         and one.valid_until is not distinct from two.valid_until"""
 
 # As to `offset 0`, see `server.OUTDATED`.

@@ -170,15 +170,21 @@ LOCK_TOPICS = """
     ) as topic
 """
 
-VALUE_COMPARED = r"btrim(regexp_replace(lower(normalize({}.value)), '\s+', ' ', 'g'))"
-"""A value without regard to case, the form of accents, and blanks."""
 
-VALUE_MARK = f"case when {{0}}.value <> '' then nullif(substr({{0}}.hash, {FIELDS[-1].start + 1}, {MARK}), '') end"
-"""What the identity of a statement has of its value, with case where it counts; earlier versions stored none."""
+def values_differ(one: str, two: str) -> str:
+    """Return SQL for whether the values of two rows of `facts` differ; null if one has none.
 
-VALUES_DIFFER = f"""({VALUE_COMPARED} <> {VALUE_COMPARED.replace("{}", "{1}")}
-            or coalesce({VALUE_MARK} <> {VALUE_MARK.replace("{0}", "{1}")}, false))""".replace("{}", "{0}")
-"""Whether two facts, which have values, differ in them as their statements do; null if one has none."""
+    Case counts where it does in statements: their hashes have a mark of the value. Those of earlier versions have none.
+    """
+
+    def folded(row: str) -> str:
+        return rf"btrim(regexp_replace(lower(normalize({row}.value)), '\s+', ' ', 'g'))"
+
+    def mark(row: str) -> str:
+        return f"case when {row}.value <> '' then nullif(substr({row}.hash, {FIELDS[-1].start + 1}, {MARK}), '') end"
+
+    return f"({folded(one)} <> {folded(two)} or coalesce({mark(one)} <> {mark(two)}, false))"
+
 
 FIND_CONTRADICTIONS = f"""
     insert into contradictions (namespace, fact, other, found_at)
@@ -195,7 +201,7 @@ FIND_CONTRADICTIONS = f"""
             order by created_at desc
             limit %(examined)s
         ) as newest
-        where {VALUES_DIFFER.format("newest", "new")}
+        where {values_differ("newest", "new")}
         order by created_at desc
         limit %(most)s
     ) as old
@@ -206,7 +212,7 @@ FIND_CONTRADICTIONS = f"""
 """
 
 STILL_DIFFER = f"""folded(one.entity) = folded(two.entity) and folded(one.key) = folded(two.key)
-        and {VALUES_DIFFER.format("one", "two")}"""
+        and {values_differ("one", "two")}"""
 """Whether two facts still contradict each other; an edit may have changed an entity, a key or a value."""
 
 # As to `offset 0`, see `server.OUTDATED`.
