@@ -270,7 +270,7 @@ def parse(line: bytes | None, *, again: bool = False) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"no JSON: {error}; give one object a line.") from None
     if not isinstance(given, dict):
-        raise InvalidInputError(f"no JSON object but {type(given).__name__}; give one with at least a `text`.")
+        raise InvalidInputError("no JSON object; give one with at least a `text`.")
     as_new = again and "text" in given and given.get("superseded_at") is None
     as_it_is = is_frame(given) or (_is_archived(given) and not as_new)
     return given if as_it_is else _as_new(given, again=again)

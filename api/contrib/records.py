@@ -65,7 +65,7 @@ def records(source: BinaryIO) -> Iterator[Any]:
     Raises:
         InvalidInputError: it is neither JSON nor JSONL, or a truncated document.
     """
-    with undamaged("The export is no UTF-8 text, gzipped or not: {}."):
+    with undamaged("The export is no UTF-8 text, gzipped or not; convert it: {}."):
         for file in _unpacked(source):
             text = io.TextIOWrapper(file, encoding="utf-8-sig")
             try:
@@ -111,7 +111,7 @@ def _records(file: TextIO) -> Iterator[Any]:
     if isinstance(whole, str):
         whole = _within(whole)
     if not isinstance(whole, dict | list):
-        raise InvalidInputError(f"The export is a {type(whole).__name__}; give a list of memories, or JSONL.")
+        raise InvalidInputError("The export is a single value; give a list of memories, or JSONL.")
     yield from _of_value(whole)
     yield from _of_lines(_lines(file))
 

@@ -34,9 +34,9 @@ MEBIBYTE = 1_048_576
 
 BAD_LINES: dict[str, tuple[bytes, str]] = {
     "bad JSON": (b'{"text": "half', "no JSON"),
-    "no object": (b'["text"]', "no JSON object but list"),
-    "a number": (b"7", "no JSON object but int"),
-    "null": (b"null", "no JSON object but NoneType"),
+    "no object": (b'["text"]', "no JSON object; give one"),
+    "a number": (b"7", "no JSON object; give one"),
+    "null": (b"null", "no JSON object; give one"),
     "nothing to remember": (b"{}", "text"),
     "blank text": (b'{"text": " \\t "}', "empty fact text"),
     "no text": (b'{"text": 7}', "text: "),

@@ -114,9 +114,10 @@ def test_the_command_reads_a_file_and_reports_the_outcome(live: LiveSystem, name
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"\x80\x81", "no UTF-8 text"),
+        (b"\x80\x81", "no UTF-8 text, gzipped or not; convert it"),
         (b"plain words", "no JSON object"),
         (b"{}", "no message to store"),
+        (b"null", "a single value; give a list"),
         (b'{"role": "robot", "content": "Hi"}', "a `role`: user, assistant or tool"),
     ],
 )

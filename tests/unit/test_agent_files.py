@@ -238,7 +238,7 @@ def test_an_agent_file_that_is_one_json_string_is_read() -> None:
     content = json.dumps(AGENT_FILE)
     assert facts("letta", json.dumps(content).encode()) == facts("letta", content.encode())
     for other in ("no agent", "12"):
-        with pytest.raises(InvalidInputError, match="is a str"):
+        with pytest.raises(InvalidInputError, match="is a single value"):
             facts("letta", json.dumps(other).encode())
     with pytest.raises(InvalidInputError, match="one JSON string of more than 8,388,608 characters"):
         facts("letta", json.dumps(json.dumps(AGENT_FILE) + " " * LONGEST).encode())
