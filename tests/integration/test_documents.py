@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -26,7 +26,7 @@ from ebb.contract.retention import ShowHistory, Use
 from hypothesis import given
 from hypothesis import strategies as st
 from made_up import examples
-from memory import LOCK_WAITS, ON_CITUS, Memory, day, wait_for
+from memory import DAY_0, LOCK_WAITS, ON_CITUS, Memory, day, wait_for
 from relay import relayed
 
 from workers.coordination import signals
@@ -391,6 +391,15 @@ def test_the_later_reading_of_a_file_wins(memory: Memory) -> None:
     assert outdated == counts("a/b.md", outdated=True)
     assert outdated.model_fields_set == Indexed.model_fields.keys()
     assert said(memory) == [("a/b.md", None, "New.")]
+
+
+def test_a_document_that_was_read_before_the_clock_was_set_back_is_indexed_again(memory: Memory) -> None:
+    real = memory.having(time_travel=False)
+    ahead = (real.context.now() - DAY_0) / timedelta(days=1) + 30
+    index(real, "a/b.md", "By a clock that was wrong.", at=ahead)
+    done = index(real, "a/b.md", "By the right one.", at=ahead - 30)
+    assert done == counts("a/b.md", added=1, removed=1)
+    assert [text for *_, text in said(real)] == ["By the right one."]
 
 
 def test_two_at_once_do_not_meet(memory: Memory) -> None:

@@ -79,7 +79,8 @@ def index(context: Context, asked: Index, read_at: datetime) -> Indexed:
         with transaction(context.database_url) as db:
             tenant = namespaces.find_or_add(db, asked.namespace).id
             before = documents.read_at(db, tenant, asked.path)
-        if before is not None and before > read_at:
+            overtaken = before is not None and before > read_at and context.may_be_later(db, before)
+        if overtaken:
             done = dict.fromkeys(("added", "unchanged", "removed", "forgotten", "without_vector"), 0)
             return Indexed(path=asked.path, **done, outdated=True)
         given = [_fact(asked.namespace, asked.path, chunk) for chunk in chunks]
