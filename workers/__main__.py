@@ -35,7 +35,8 @@ def main(name: str, options: list[str]) -> None:
     parent = click.Context(click.Group("ebb"), obj=CLIContext(app=app, no_color=False, workdir=None, quiet=quiet))
     level = [] if name == "flower" else [f"--loglevel={settings.log_level}"]
     gc.freeze()  # skips what was loaded in each collection, and in the one at exit
-    gc.set_threshold(GARBAGE_THRESHOLD)
+    if name != "flower":  # its tasks are reference cycles, which would stay until it had allocated millions of objects
+        gc.set_threshold(GARBAGE_THRESHOLD)
     gc.enable()
     command.main([*options, *level], prog_name=name, parent=parent)
 
