@@ -38,6 +38,9 @@ def test_the_older_values_of_a_key_name_the_newer_ones(memory: Memory) -> None:
     porto, lisbon, faro = ids
     assert shown(4) == {porto: {str(lisbon), str(faro)}, lisbon: {str(faro)}}
     assert shown(4, notice_updates=False) == {}
+    for allergy in ("penicillin", "peanuts"):
+        memory.add(f"Ana must not have {allergy}.", entity="Ana", key="allergy", value=allergy, at=2)
+    assert shown(4).keys() == {porto, lisbon}
     memory.store(facts[0], at=5)  # said again
     assert shown(6) == {lisbon: {str(porto), str(faro)}, faro: {str(porto)}}
     supersede.accept(memory.context, "default", porto, faro, day(7))

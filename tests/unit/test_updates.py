@@ -331,3 +331,29 @@ def test_a_subject_may_be_named_by_texts_that_have_the_first_letters_of_one_of_i
     assert updates.may_be_named("operas in town", said)
     assert updates.may_be_named("it", said)  # too short to be excluded
     assert not updates.may_be_named("football", said)
+
+
+@pytest.mark.parametrize(
+    "key", ["allergies", "allergy", "food_allergy", "Likes", "hobbies", "children", "sister", "pets", "wants to visit"]
+)
+def test_a_key_of_several_things_may_have_several_values_at_once(key: str) -> None:
+    assert updates.may_have_several(key)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "city",
+        "door code",
+        "address",
+        "status",
+        "opening hours",
+        "launch_date",
+        "boss",
+        "number of children",
+        "oldest sister",
+        "",
+    ],
+)
+def test_a_key_of_one_thing_has_one_value(key: str) -> None:
+    assert not updates.may_have_several(key)

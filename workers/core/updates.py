@@ -121,6 +121,16 @@ BOTH_MAY_HOLD = re.compile(
 )
 """Words that may be said of several things at once: who likes tea may like coffee too, but a meeting has one date."""
 
+HAS_SEVERAL = re.compile(
+    r"\b(?:(?!\w*(?:ss|us|is|hours|times|news)$)\w{2,}s|children|allergy|intolerance|hobby|interest|pet|friend|child"
+    r"|son|daughter|sibling|brother|sister|cousin|skill)$",
+    re.IGNORECASE,
+)
+HAS_ONE = re.compile(
+    r"\b(?:favou?rite|main|primary|native|current|best|default|number|oldest|youngest)\b", re.IGNORECASE
+)
+"""Keys that may have several values at once, such as "allergies" and "sister", unless they name the one of them."""
+
 ASKS_FOR_A_PLACE = re.compile(
     r"\b(?:liv(?:e|es|ed|ing)|resid\w+|home|house|flat|city|town|country|address|work\w*|job|employ\w*|company"
     r"|profession|occupation)\b",
@@ -233,6 +243,12 @@ def outdates(newer: str, older: str) -> bool:
     (said, values), (said_before, values_before) = map(_words_and_values, (newer, older))
     every_before = said_before | values_before
     return not values <= values_before and 2 * len(every_before & (said | values)) > len(every_before)
+
+
+def may_have_several(key: str) -> bool:
+    """Return whether a key of an entity may have several values that are true at once: a person, several allergies."""
+    words = " ".join(re.split(r"[\W_]+", key)).strip()
+    return bool(HAS_SEVERAL.search(words) or BOTH_MAY_HOLD.search(words)) and not HAS_ONE.search(words)
 
 
 def has_another_value(newer: str, older: str) -> bool:

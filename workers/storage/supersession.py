@@ -217,7 +217,7 @@ STILL_DIFFER = f"""folded(one.entity) = folded(two.entity) and folded(one.key) =
 
 # As to `offset 0`, see `server.OUTDATED`.
 CONTRADICTING_AMONG = f"""
-    select fact, other
+    select fact, other, one.key
     from contradictions
     cross join lateral (select * from facts where namespace = %(namespace)s and id = fact offset 0) as one
     cross join lateral (select * from facts where namespace = %(namespace)s and id = other offset 0) as two
@@ -327,8 +327,10 @@ def contradictions(
     return fetch_all(db, Pair, CONTRADICTIONS, {"namespace": namespace, "now": now, "limit": limit} | place)
 
 
-def ask_contradicting(db: Connection, namespace: int, ids: Sequence[UUID]) -> Callable[[], list[tuple[UUID, UUID]]]:
-    """Send the query for the pairs among these facts that contradict each other, without accepted ones.
+def ask_contradicting(
+    db: Connection, namespace: int, ids: Sequence[UUID]
+) -> Callable[[], list[tuple[UUID, UUID, str]]]:
+    """Send the query for the pairs among these facts that contradict each other, and their key, without accepted ones.
 
     Return its reader.
     """

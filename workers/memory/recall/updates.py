@@ -113,7 +113,7 @@ def _texts(db: Connection, namespace: int, rows: Candidates, places: Ints) -> di
 def _ask_contradicting(db: Connection, namespace: int, rows: Candidates, first: Ints) -> Callable[[], Iterable[Pair]]:
     """Send the query for pairs with different values for one key of an entity; return its reader.
 
-    It gives them without accepted contradictions.
+    It gives them without accepted contradictions, and without keys that may have several values at once.
     """
     named = [place for place in first.tolist() if rows["entity"][place]]
     if len({rows["entity"][place] for place in named}) == len(named):
@@ -123,10 +123,13 @@ def _ask_contradicting(db: Connection, namespace: int, rows: Candidates, first: 
     return lambda: _in_both_orders(sent(), places, rows)
 
 
-def _in_both_orders(found: Sequence[tuple[UUID, UUID]], places: dict[UUID, int], rows: Candidates) -> Iterator[Pair]:
-    """Yield pairs in both orders, without those that were stated at the same time."""
-    for one, two in found:
-        if rows["stated_at"][places[one]] != rows["stated_at"][places[two]]:
+def _in_both_orders(
+    found: Sequence[tuple[UUID, UUID, str]], places: dict[UUID, int], rows: Candidates
+) -> Iterator[Pair]:
+    """Yield pairs of a key in both orders, without those that were stated at the same time."""
+    for one, two, key in found:
+        same_time = rows["stated_at"][places[one]] == rows["stated_at"][places[two]]
+        if not same_time and not updates.may_have_several(key):
             yield places[one], places[two]
             yield places[two], places[one]
 
