@@ -252,21 +252,28 @@ def _open(file: str) -> Iterator[Any]:
         source = Path(file).open("rb")  # noqa: SIM115 - closed below
     except (OSError, ValueError) as error:
         raise InvalidInputError(
-            f"{file} cannot be read: {error}. Give a JSONL file, or - for standard input."
+            f"{file} cannot be read: {_reason(error)}. Give a JSONL file, or - for standard input."
         ) from None
     with source:
         yield source
+
+
+def _reason(error: OSError | ValueError) -> str:
+    """Return why a file cannot be opened, without its name."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 @contextlib.contextmanager
 def _new(file: Path) -> Iterator[TextIO]:
     """Open a file that gets its name when complete: a failed export keeps the previous one."""
     own = Path(os.path.realpath(file))  # unlike `resolve`, at a loop of links, too
-    draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
     try:
+        draft = own if own.exists() and not own.is_file() else own.with_name(f"{own.name}.part")
         target = own.open("w", encoding="utf-8") if draft == own else _opened(draft)
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"{file} cannot be written: {error}. Give a file in a folder that is there.") from None
+        raise InvalidInputError(
+            f"{file} cannot be written: {_reason(error)}. Give a file in a folder where you may write."
+        ) from None
     with target:
         if draft == own:
             yield target

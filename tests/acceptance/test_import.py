@@ -133,7 +133,14 @@ def test_standard_input_is_imported_as_well(live: LiveSystem, namespace: str) ->
 def test_a_file_that_is_not_there_is_an_error(live: LiveSystem) -> None:
     done = live.ebb("import", "absent.jsonl", "--json")
     assert done.returncode == 1
-    assert "absent.jsonl cannot be read" in json.loads(done.stdout)["error"]["message"]
+    assert "absent.jsonl cannot be read: No such file or directory. " in json.loads(done.stdout)["error"]["message"]
+
+
+def test_a_file_that_cannot_be_written_is_an_error(live: LiveSystem, namespace: str) -> None:
+    live.ebb("store", "Anselm bakes at four.", "-n", namespace)
+    done = live.ebb("export", "x" * 300, "-n", namespace)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "File name too long. Give a file in a folder where you may write." in " ".join(done.stderr.split())
 
 
 def test_a_gzipped_file_is_refused_with_how_to_unpack_it(live: LiveSystem, tmp_path: Path) -> None:
