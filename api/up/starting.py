@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from ebb.broker import celery_configuration
@@ -112,9 +113,14 @@ def _supervised(home: Home, state: State, every: Sequence[supervision.Program], 
     """Start the supervisor; its programs are started later."""
     supervision.configure(home, every)
     home.write_state(state)
-    sizes = {log.stem: log.stat().st_size for log in home.logs.glob("*.log")}
+    sizes = {log.stem: _size_of_writable(log) for log in home.logs.glob("*.log")}
     process = supervision.spawn(home, _environment(home, state), detached=detached)
     return System(home, state, process, supervision.Supervisor(home.control), sizes)
+
+
+def _size_of_writable(log: Path) -> int:
+    with log.open("ab") as file:
+        return file.tell()
 
 
 def stop(system: System) -> None:

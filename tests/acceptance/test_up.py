@@ -569,7 +569,7 @@ def test_a_disk_that_becomes_full_during_the_start_is_named(place: Place, monkey
     assert place.refused(**given).startswith("The disk is full. The disk at ")
 
 
-@pytest.mark.parametrize("name", ["lock", "postgres", "supervisord.conf"])
+@pytest.mark.parametrize("name", ["lock", "logs/api.log", "postgres", "supervisord.conf"])
 def test_what_cannot_be_used_in_a_home_is_named(place: Place, name: str) -> None:
     place.home.prepare()
     wrong = place.folder / name
