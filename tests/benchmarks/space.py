@@ -28,7 +28,7 @@ BY_TABLE = """
 
 BY_FIDELITY = """
     select fidelity, count(*), avg(pg_column_size(facts.*)), avg(pg_column_size(activity.*)),
-        avg(pg_column_size(signatures.*)), coalesce(avg(pg_column_size(vectors.*)), 0)
+        coalesce(avg(pg_column_size(vectors.*)), 0), avg(pg_column_size(signatures.*))
     from facts
     join activity on activity.namespace = facts.namespace and activity.fact = facts.id
     join signatures on signatures.namespace = facts.namespace and signatures.fact = facts.id
