@@ -7,7 +7,9 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dbm import dumb
 from pathlib import Path
+from shelve import Shelf
 from types import FrameType
 from typing import Any
 
@@ -94,13 +96,23 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
 
     Celery alone waits until the clock reaches the last runs, which its schedule file keeps across restarts. It ends
     when a disk is full, and where that or a failure of power has cut off the file, at each start again.
+
+    Celery's format follows the Python that runs it. Those of Debian have one that writes only as it is closed: where
+    beat is killed, it is lost.
     """
 
+    known_suffixes = (".dat", ".dir", ".bak")
+
+    def _open_schedule(self) -> Shelf[Any]:
+        """Open the schedule file, in a format that every Python has."""
+        file = dumb.open(self.schedule_filename, "c")  # noqa: SIM115 - until beat ends
+        return Shelf(file, writeback=True)  # type: ignore[arg-type]  # its keys may be strings, too
+
     def _remove_db(self) -> None:
-        """Move damaged files away, once: the path may be that of another file, given by mistake."""
+        """Move damaged files away, once: the path may be that of other files, given by mistake."""
         for file in (Path(self.schedule_filename + suffix) for suffix in self.known_suffixes):
             aside = Path(f"{file}.damaged")
-            if file.is_file():  # not a device
+            if file.is_file():  # not a folder
                 file.unlink() if aside.exists() else file.rename(aside)
 
     def setup_schedule(self) -> None:
@@ -114,7 +126,7 @@ class Scheduler(PersistentScheduler):  # type: ignore[misc]  # Celery comes with
             try:
                 self._remove_db()
                 super().setup_schedule()
-            except Exception as fault:  # noqa: BLE001 - of any kind of database file
+            except Exception as fault:  # noqa: BLE001 - whatever stands in the way
                 file = self.schedule_filename
                 raise SystemExit(f"ebb: The schedule file {file} cannot be used: {fault}.") from None
 

@@ -1,13 +1,11 @@
 """Beat goes on by the time that it is, whatever its clock said before."""
 
-import dbm
 import errno
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shelve import Shelf
-from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -85,23 +83,35 @@ def test_beat_goes_on_while_its_disk_is_full(
     again.close()
 
 
+def test_a_beat_that_is_killed_has_written_when_it_sent_its_tasks(app: Celery, tmp_path: Path) -> None:
+    file = str(tmp_path / "schedule")
+    if not (pid := os.fork()):
+        killed = Scheduler(app, schedule_filename=file)
+        killed.schedule["one"].last_run_at -= timedelta(hours=1)
+        killed.sync()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    again = Scheduler(app, schedule_filename=file)
+    assert again.schedule["one"].last_run_at < datetime.now(UTC) - timedelta(minutes=59)
+    again.close()
+
+
 def test_another_file_that_is_given_as_the_schedule_is_not_lost(app: Celery, tmp_path: Path) -> None:
-    notes = tmp_path / "notes.txt"
-    notes.write_text("Buy a lantern.")
+    notes, damaged = tmp_path / "notes", tmp_path / "notes.dir"
+    for file in (notes, damaged):
+        file.write_text("Buy a lantern.")
     Scheduler(app, schedule_filename=str(notes)).close()
-    for file in tmp_path.glob("notes.txt*[!d]"):
-        file.unlink()
-    notes.write_bytes(b"\0" * 10)  # a schedule that a full disk has cut off
+    assert (notes.read_text(), (tmp_path / "notes.dir.damaged").read_text()) == ("Buy a lantern.",) * 2
+    damaged.write_bytes(b"\0" * 10)  # an index that a full disk has cut off
     Scheduler(app, schedule_filename=str(notes)).close()
-    assert (tmp_path / "notes.txt.damaged").read_text() == "Buy a lantern."
+    assert (tmp_path / "notes.dir.damaged").read_text() == "Buy a lantern."
 
 
-def test_a_schedule_that_is_a_device_is_refused_and_stays(app: Celery, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "device")
-    with patch("shelve.open", side_effect=dbm.error[0]("of no known type")), pytest.raises(SystemExit) as ended:
-        Scheduler(app, schedule_filename=str(tmp_path / "device"))
-    assert str(ended.value).endswith("/device cannot be used: of no known type.")
-    assert (tmp_path / "device").is_fifo()
+def test_a_folder_in_place_of_the_schedule_is_refused_and_stays(app: Celery, tmp_path: Path) -> None:
+    (tmp_path / "schedule.dat").mkdir()
+    with pytest.raises(SystemExit, match=r"/schedule cannot be used: .*Is a directory"):
+        Scheduler(app, schedule_filename=str(tmp_path / "schedule"))
+    assert (tmp_path / "schedule.dat").is_dir()
 
 
 def test_a_schedule_file_that_cannot_be_made_is_one_message(app: Celery, tmp_path: Path) -> None:
