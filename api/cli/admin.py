@@ -132,6 +132,9 @@ def branch(
     else:
         facts = output.counted(answer["facts"], "fact")
         output.console().print(f"[green]{answer['action']}[/green] {answer['branch']} with {facts}")
+        if answer["action"] == "unchanged":
+            again = f"ebb branch --drop --older {older}{output.of(memory.namespace)}"
+            output.progress(f"It was there already; for a copy of the facts as they are now, drop it first: {again}")
         output.progress(f"Next: ebb decay -n {answer['branch']}, then: ebb stats -n {answer['branch']}")
 
 

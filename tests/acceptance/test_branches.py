@@ -30,6 +30,8 @@ def test_a_year_is_seen_at_the_command_line_without_touching_anything(real: Live
     branch, before = f"{name}-older-365d", client.stats()
     assert real.ebb_json("branch", name, "--older", "365d") == {"branch": branch, "action": "made", "facts": 31}
     assert real.ebb_json("branch", name, "--older", "365d")["action"] == "unchanged"
+    again = real.ebb("branch", name, "--older", "365d").stderr
+    assert f"drop it first: ebb branch --drop --older 365d -n {name}" in " ".join(again.split())
     (listed,) = real.ebb_json("branch", name, "--list")["branches"]
     assert listed == {"branch": branch, "of": name, "days": 365, "facts": 31, "forgotten": 0, "complete": True}
     assert real.ebb_json("decay", "-n", branch, "--force")["forgotten"] == 30
