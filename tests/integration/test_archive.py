@@ -356,6 +356,19 @@ def test_a_request_dated_in_the_future_counts_as_of_the_import(memory: Memory, t
     assert not isinstance(outcome, InvalidInputError), outcome
 
 
+def test_an_entry_of_the_history_from_the_future_that_spans_millennia_does_not_prevent_further_uses(
+    memory: Memory, twin: Memory
+) -> None:
+    id_ = memory.add("Tea at four.")
+    memory.reinforce(id_, at=1)
+    twin = twin.having(time_travel=False)
+    twin.import_records(memory.archive(2))
+    entry = {"at": "9999-01-01T00:00:00Z", "what": "reinforced", "details": {"times": 3, "seconds": 3e11}}
+    twin.import_records([{"event": {"fact": str(id_), "after": day(1).isoformat(), **entry}}])
+    assert twin.value("select details ->> 'times' from events order by id desc limit 1") == "3"
+    assert twin.reinforce(id_, at=3) is not None
+
+
 def test_a_fact_and_a_relation_that_were_used_in_the_future_fade_from_the_import_on(
     memory: Memory, twin: Memory
 ) -> None:

@@ -131,7 +131,10 @@ def _not_after(record: Record, latest: datetime) -> Record:
         used = {name: min(at, latest) for name in USED if (at := getattr(past.state, name)) is not None}
         state = past.state.model_copy(update=used)
         return replace(record, past=past.model_copy(update={**done, "state": state, "events": events}))
-    return record.model_copy(update={name: latest for name in SEEN if getattr(record, name, latest) > latest})
+    seen = {name: latest for name in SEEN if getattr(record, name, latest) > latest}
+    if isinstance(record, ArchivedEvent):
+        return ArchivedEvent(**(dict(record) | seen))  # without a length of time that is too long then
+    return record.model_copy(update=seen)
 
 
 def _facts_of(records: Sequence[Record]) -> set[UUID]:
