@@ -55,6 +55,13 @@ def test_an_episode_is_over_with_the_five_hundred_and_first_turn(memory: Memory)
     assert memory.row(id_)["forgotten_reason"] == "aged"
 
 
+def test_episodes_of_an_archive_without_a_turn_are_from_before_the_first_one(memory: Memory) -> None:
+    ids = [episode(memory, text) for text in ("The last train to Basel is late.", "The last train to Basel is full.")]
+    memory.rows("update activity set occurred = null where fact = %s", ids[0])
+    memory.store_turns(501, at=1)
+    assert [memory.row(id_)["ends"] for id_ in ids] == [1, 1]
+
+
 def test_turns_are_counted_once_however_often_and_as_what_kinds_they_are_stored(memory: Memory) -> None:
     said = [{"text": "Tea?", "session": "a", "turn": 1}, {"text": "Yes.", "session": "a", "turn": 1}]
     said += [

@@ -281,7 +281,11 @@ def test_due_facts_are_counted_by_their_index_alone(filled: Memory, at: float, w
 
 def test_the_episodes_that_turns_have_outrun_are_found_by_their_index(filled: Memory) -> None:
     values = {"namespace": 1, "before": 100, "limit": 1000}
-    assert indexes(filled, turns.PAST_LIMIT, values) == {"activity_episodes": "Index Scan"}
+    with connect(filled.context.database_url) as db:
+        (plan,) = db.execute("explain (format json) " + turns.PAST_LIMIT, values).fetchone()[0]  # type: ignore[index]
+    scans = [node for node in nodes(plan["Plan"]) if node.get("Index Name") == "activity_episodes"]
+    assert ["occurred" in node["Index Cond"] for node in scans] == [True, True]
+    assert in_plan(plan) == {"activity_episodes": "Index Scan", "activity_pkey": "Index Scan"}
 
 
 def test_whether_a_turn_is_new_is_found_by_session_and_turn(filled: Memory) -> None:

@@ -149,13 +149,22 @@ ADVANCE = """
     select session, turn from new
 """
 
-# Locked rows are left for the next turn.
+# Locked rows are left for the next turn. They are chosen from the table, as the index does not serve the view, which
+# has no nulls: each turn would read all episodes of the namespace. Those of an archive may have no turn.
+CHOSEN = """array(
+        select fact from activity
+        where namespace = %(namespace)s and branch = 1 and outrun_at is null and {0}
+        order by occurred
+        limit %(limit)s
+        for no key update skip locked
+    )"""
 PAST_LIMIT = f"""
     {ANCHORS}
-    where namespace = %(namespace)s and branch = 1 and outrun_since is null and occurred < %(before)s
+    where namespace = %(namespace)s
+        and fact = any({CHOSEN.format("occurred < %(before)s")} || {CHOSEN.format("occurred is null")})
     order by occurred
     limit %(limit)s
-    for no key update skip locked
+    for no key update
 """
 
 WRITE_AGES = """
