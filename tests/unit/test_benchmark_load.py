@@ -4,7 +4,8 @@ import multiprocessing
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from itertools import count
+from threading import Event, Thread
 
 import pytest
 
@@ -13,13 +14,21 @@ from tests.benchmarks import lanes, load
 
 @contextmanager
 def answering(status: int) -> Iterator[str]:
-    """Run a server whose first answer is 200, and whose others have the status; yield its address."""
-    statuses = iter([200])
+    """Run a server whose first answer is 200, and whose others have the status; yield its address.
+
+    The others come after the client with the first one has asked again, and so counted it.
+    """
+    places, counted = count(), Event()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
-            self.send_response(next(statuses, status))
+            place = next(places)
+            if place == load.CLIENTS["allowed"]:
+                counted.set()
+            elif place:
+                counted.wait()
+            self.send_response(status if place else 200)
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
